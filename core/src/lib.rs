@@ -1,0 +1,25 @@
+//! The heart of telering: fixed-layout event records, the overwrite ring, the telemetry image.
+//!
+//! Everything here works in memory that the caller hands over, without an operating system, without
+//! an allocator, without a clock. The std shell (crate `telering`) puts it on files and threads;
+//! firmware puts it on a static array. FORMAT.md describes the bytes.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`names`], [`status`] | the one table of built-in events, NIXL's status codes |
+//! | [`event`], [`name`], [`check`] | one record of 56 bytes and what ties it to its place |
+//! | [`sync`] | the only choice of atomics |
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod event;
+pub mod name;
+pub mod names;
+pub mod status;
+pub mod sync;
+
+pub use event::{Category, Record};
+pub use name::Name;
+pub use status::Status;

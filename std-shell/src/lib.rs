@@ -1,0 +1,1 @@
+//! Telemetry for data-transfer engines.
