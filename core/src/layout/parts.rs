@@ -41,7 +41,7 @@ impl PartKind {
 
     /// Bytes of the part as this code writes it, a multiple of 64.
     #[must_use]
-    pub const fn len(self) -> u64 {
+    pub const fn size(self) -> u64 {
         match self {
             PartKind::Identity => identity::SIZE,
             PartKind::Losses => losses::SIZE,
@@ -229,7 +229,7 @@ pub mod clock {
 const _: () = {
     let mut at = 0;
     while at < PartKind::ALL.len() {
-        assert!(PartKind::ALL[at].len().is_multiple_of(64));
+        assert!(PartKind::ALL[at].size().is_multiple_of(64));
         at += 1;
     }
     assert!(identity::RANK.0 + identity::RANK.1 <= identity::SIZE as usize);
