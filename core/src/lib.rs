@@ -15,8 +15,10 @@
 
 pub mod check;
 pub mod event;
+pub mod layout;
 pub mod name;
 pub mod names;
+pub mod ring;
 pub mod status;
 pub mod sync;
 
