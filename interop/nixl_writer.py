@@ -23,6 +23,7 @@ def parse():
     parser.add_argument("--name", default="initiator", help="name of the initiating agent")
     parser.add_argument("--transfers", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=0.0, help="spread the transfers over this time")
+    parser.add_argument("--buffer", type=int, default=4096, help="slots of the ring, a power of two")
     return parser.parse_args()
 
 
@@ -36,6 +37,7 @@ def main():
     os.environ["NIXL_TELEMETRY_ENABLE"] = "y"
     os.environ["NIXL_TELEMETRY_DIR"] = arguments.dir
     os.environ["NIXL_TELEMETRY_RUN_INTERVAL"] = str(FLUSH_MS)
+    os.environ["NIXL_TELEMETRY_BUFFER_SIZE"] = str(arguments.buffer)
     from nixl_pair import Pair
 
     pair = Pair(arguments.name)
