@@ -22,6 +22,8 @@ HERE = Path(__file__).resolve().parent
 START_SECONDS, LIMIT_SECONDS = 20, 120
 PACED_TRANSFERS, PACED_PER_SECOND = 900, 300
 FLAT_OUT_TRANSFERS, FLAT_OUT_PER_SECOND = 200_000, 60_000
+# Longer than the wait for the name to come back.
+REFUSED_TRANSFERS = 1800
 # NIXL's reader sleeps half a second whenever it finds nothing.
 STOCK_READER_SECONDS = 2.5
 BACK_SECONDS = 4.0
@@ -107,7 +109,7 @@ def overrun(command, library, wheel, folder):
 
 def refusing(library, wheel, folder):
     """A reader of a later version refuses our file and removes its name; the same file is there again soon."""
-    options = ["--transfers", 3000, "--per-second", 300, "--linger", 1.0]
+    options = ["--transfers", REFUSED_TRANSFERS, "--per-second", PACED_PER_SECOND]
     child, path = producer(library, folder, *options)
     inode = path.stat().st_ino
     stock = StockReader(wheel, path)
@@ -122,6 +124,6 @@ def refusing(library, wheel, folder):
         raise Failed(f"{path} was removed by NIXL's reader and did not come back within {BACK_SECONDS:g} s")
     child.succeed(LIMIT_SECONDS)
     made = json.loads(child.lines()[-1])
-    if made["recorded"] != 4 * 3000 or made["recorded"] != made["exported"] + made["lost"]:
+    if made["recorded"] != exact.GROUP * REFUSED_TRANSFERS or made["recorded"] != made["exported"] + made["lost"]:
         raise Failed(f"recording suffered: {made}")
     return made

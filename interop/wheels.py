@@ -62,11 +62,15 @@ def install(version, cache):
     note(f"{version}: installing {PACKAGE}=={version} from PyPI (40 to 80 MB, once)")
     shutil.rmtree(wheel.folder, ignore_errors=True)
     wheel.folder.mkdir(parents=True)
-    run([sys.executable, "-m", "venv", wheel.folder / "venv"], INSTALL_SECONDS)
-    pip = [wheel.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-    run([*pip, "numpy"], INSTALL_SECONDS)
-    # Without its dependencies: torch and CUDA are not needed to move memory on a CPU.
-    run([*pip, "--no-deps", f"{PACKAGE}=={version}"], INSTALL_SECONDS)
+    try:
+        run([sys.executable, "-m", "venv", wheel.folder / "venv"], INSTALL_SECONDS)
+        pip = [wheel.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+        run([*pip, "numpy"], INSTALL_SECONDS)
+        # Without its dependencies: torch and CUDA are not needed to move memory on a CPU.
+        run([*pip, "--no-deps", f"{PACKAGE}=={version}"], INSTALL_SECONDS)
+    except Failed:
+        shutil.rmtree(wheel.folder, ignore_errors=True)
+        raise
     done.write_text(version + "\n")
     return wheel
 
