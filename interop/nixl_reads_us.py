@@ -40,8 +40,8 @@ def producer(library, folder, *options):
 def report(child):
     child.succeed(LIMIT_SECONDS)
     last = json.loads(child.lines()[-1])
-    if last["warnings"]:
-        raise Failed(f"the producer warned: {last['warnings']}")
+    if warnings := guest.told(last):
+        raise Failed(f"the producer warned: {warnings}")
     return last
 
 
