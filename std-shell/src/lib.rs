@@ -1,1 +1,3 @@
 //! Telemetry for data-transfer engines.
+
+pub mod clock;
