@@ -275,7 +275,7 @@ mod tests {
 
     #[cfg(target_env = "gnu")]
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
 
         #[test]
         fn patterns_fit_what_the_c_library_says(

@@ -1,5 +1,6 @@
 //! Telemetry for data-transfer engines.
 
+pub mod config;
 mod fnmatch;
 pub mod warn;
 
