@@ -231,6 +231,7 @@ pub(crate) fn shown(value: impl AsRef<OsStr>) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a poisoned lock fails the test")]
 mod tests {
     use super::*;
     use proptest::prelude::*;
