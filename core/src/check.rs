@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(record.sealed(5_000_000_000).check, VECTOR);
     }
 
-    const VECTOR: u32 = 0xd887_ced2;
+    const VECTOR: u32 = 0xd887_bcd2;
 
     proptest! {
         #[test]

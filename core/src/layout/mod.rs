@@ -1,0 +1,7 @@
+//! Where things stand in the files that we write and read.
+//!
+//! [`image`] is ours. It starts with NIXL's header and its version 1 records, so that a stock reader of
+//! that release opens it, and goes on with an extension that such a reader never looks at.
+
+pub mod image;
+pub mod parts;

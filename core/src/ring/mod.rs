@@ -1,0 +1,111 @@
+//! The ring: one producer, overwrites the oldest, any number of read-only readers.
+//!
+//! Two free-running positions. `intent` says what the producer is about to write, `committed` what it
+//! finished. A reader copies a record and only then asks `intent` whether it may have been overwritten
+//! meanwhile, so it never holds anything up and always knows exactly what it lost.
+//!
+//! ```text
+//! push   intent = n + 1; fence(Release); words...; committed = n + 1 (Release)
+//! read   committed (Acquire); words...; fence(Acquire); intent
+//! ```
+//!
+//! One algorithm serves the rings inside a process (records of 64 bytes) and the image (56 bytes).
+
+mod attach;
+mod cursor;
+mod producer;
+mod window;
+
+pub use attach::{AttachError, attach};
+pub use cursor::{Cursor, Drained, Look};
+pub use producer::Producer;
+pub use window::{Claim, Settled, Window};
+
+use crate::layout::image;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Why memory can't be a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RingError {
+    /// The number of records is not a power of two, or smaller than 2.
+    Capacity {
+        /// Records that the memory has room for.
+        records: usize,
+    },
+}
+
+impl core::fmt::Display for RingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            RingError::Capacity { records } => {
+                write!(f, "a ring of {records} records: the number must be a power of two, 2 at the least")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RingError {}
+
+/// A view of a ring's memory: two positions and the records, `WORDS` 64-bit words each.
+///
+/// All words are stored little-endian, also the positions, because the same view lies over a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<'a, const WORDS: usize> {
+    intent: &'a AtomicU64,
+    committed: &'a AtomicU64,
+    records: &'a [[AtomicU64; WORDS]],
+}
+
+impl<'a, const WORDS: usize> Ring<'a, WORDS> {
+    /// Lays a ring over memory.
+    ///
+    /// # Errors
+    /// [`RingError::Capacity`] unless there is room for a power of two of records, 2 at the least.
+    pub fn new(
+        intent: &'a AtomicU64,
+        committed: &'a AtomicU64,
+        records: &'a [[AtomicU64; WORDS]],
+    ) -> Result<Self, RingError> {
+        if records.len() < 2 || !records.len().is_power_of_two() {
+            return Err(RingError::Capacity { records: records.len() });
+        }
+        Ok(Ring { intent, committed, records })
+    }
+
+    /// A ring of one record, for the model tests alone.
+    #[cfg(loom)]
+    pub fn of_any_size(
+        intent: &'a AtomicU64,
+        committed: &'a AtomicU64,
+        records: &'a [[AtomicU64; WORDS]],
+    ) -> Result<Self, RingError> {
+        Ok(Ring { intent, committed, records })
+    }
+
+    /// Records that the ring holds.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// Records that one batch may have.
+    #[must_use]
+    pub fn max_batch(&self) -> u64 {
+        image::max_batch(self.capacity())
+    }
+
+    /// The memory of the record at a position.
+    #[inline(always)]
+    fn record(&self, position: u64) -> &'a [AtomicU64; WORDS] {
+        // `new` saw to it that the length is a power of two.
+        &self.records[position as usize & (self.records.len() - 1)]
+    }
+
+    /// Positions finished so far, as the producer itself sees it.
+    #[inline(always)]
+    #[must_use]
+    pub fn committed_relaxed(&self) -> u64 {
+        u64::from_le(self.committed.load(Ordering::Relaxed))
+    }
+}
