@@ -5,7 +5,7 @@ pub const BUFFER_SIZE_DEFAULT: u64 = 4096;
 /// The fewest events that a telemetry file's ring holds.
 pub const BUFFER_SIZE_MIN: u64 = 64;
 /// The most events that a telemetry file's ring holds: 2^24, a file of 896 MiB.
-pub const BUFFER_SIZE_MAX: u64 = 1 << 24;
+pub const BUFFER_SIZE_MAX: u64 = telering_core::layout::image::CAPACITY_MAX;
 
 /// Records in a staging ring when nothing else is asked for: 1 MiB for each recording thread.
 pub const STAGING_RECORDS_DEFAULT: usize = 16_384;

@@ -2,15 +2,8 @@
 
 use crate::warn::shown;
 
-/// The most bounds that a histogram has.
-pub const HISTOGRAM_BOUNDS_MAX: usize = 32;
-
-/// NIXL's bounds in microseconds. Each is the largest value of its bucket; what is larger than the last
-/// counts too, in a bucket without a bound.
-pub const HISTOGRAM_BOUNDS_DEFAULT: [u64; 18] = [
-    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
-    5_000_000, 10_000_000,
-];
+/// The most bounds that a histogram has: a telemetry file has room for so many.
+pub const HISTOGRAM_BOUNDS_MAX: usize = telering_core::layout::parts::metrics::BOUNDS_MAX;
 
 /// Reads a list of histogram bounds: microseconds, separated by commas, blanks around them allowed.
 ///
@@ -44,24 +37,6 @@ pub fn parse_histogram_bounds(list: &str) -> Result<Vec<u64>, String> {
         }
     }
     Ok(bounds)
-}
-
-/// Checks bounds that a program gives as numbers.
-///
-/// # Errors
-/// What is wrong with the bounds, for a message.
-pub fn check_histogram_bounds(bounds: &[u64]) -> Result<(), String> {
-    let max = HISTOGRAM_BOUNDS_MAX;
-    match bounds {
-        [] => return Err(String::from("there is no bound; at least one is needed")),
-        [0, ..] => return Err(String::from("the bound 0 is not positive")),
-        _ if bounds.len() > max => return Err(format!("there are {} bounds, more than {max}", bounds.len())),
-        _ => {}
-    }
-    match bounds.windows(2).find(|pair| pair[1] <= pair[0]) {
-        Some(pair) => Err(format!("the bound {} is not larger than the one before it ({})", pair[1], pair[0])),
-        None => Ok(()),
-    }
 }
 
 /// One bound as whole microseconds, or what is wrong with it.
@@ -102,6 +77,7 @@ fn is_real(token: &str) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use telering_core::slot::Buckets;
 
     #[test]
     fn good_lists_are_read() {
@@ -151,19 +127,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_default_bounds_pass_the_check() {
-        assert_eq!(check_histogram_bounds(&HISTOGRAM_BOUNDS_DEFAULT), Ok(()));
-        for bad in [&[][..], &[0, 1], &[2, 1], &[1, 1], &[7; 33]] {
-            assert!(check_histogram_bounds(bad).is_err(), "{bad:?}");
-        }
-    }
-
     proptest! {
         #[test]
-        fn what_is_read_passes_the_check(list in "([0-9]{1,4}(\\.[0-9])?(e[0-9])?,? ?){0,5}|\\PC{0,20}") {
+        fn what_is_read_makes_buckets(list in "([0-9]{1,4}(\\.[0-9])?(e[0-9])?,? ?){0,5}|\\PC{0,20}") {
             if let Ok(bounds) = parse_histogram_bounds(&list) {
-                prop_assert_eq!(check_histogram_bounds(&bounds), Ok(()));
+                prop_assert!(!bounds.is_empty() && Buckets::new(&bounds).is_ok());
             }
         }
 

@@ -36,7 +36,7 @@ pub use capacity::{
     BUFFER_SIZE_DEFAULT, BUFFER_SIZE_MAX, BUFFER_SIZE_MIN, STAGING_RECORDS_DEFAULT, STAGING_RECORDS_MAX,
     STAGING_RECORDS_MIN, buffer_capacity, staging_capacity,
 };
-pub use histogram::{HISTOGRAM_BOUNDS_DEFAULT, HISTOGRAM_BOUNDS_MAX, check_histogram_bounds, parse_histogram_bounds};
+pub use histogram::{HISTOGRAM_BOUNDS_MAX, parse_histogram_bounds};
 
 use crate::warn::{Warning, WarningKind};
 use env::Environment;
@@ -44,6 +44,7 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use telering_core::slot::DEFAULT_BOUNDS;
 
 /// The time between two flushes when nothing else is asked for.
 pub const RUN_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
@@ -148,7 +149,7 @@ impl Default for Config {
             allowlist: Allowlist::all(),
             rank: None,
             file_mode: FILE_MODE_DEFAULT,
-            histogram_bounds: HISTOGRAM_BOUNDS_DEFAULT.to_vec(),
+            histogram_bounds: DEFAULT_BOUNDS.to_vec(),
         }
     }
 }
@@ -288,7 +289,7 @@ fn file_mode(env: &mut Environment<'_>) -> u32 {
 }
 
 fn histogram_bounds(env: &mut Environment<'_>) -> Vec<u64> {
-    let default = || HISTOGRAM_BOUNDS_DEFAULT.to_vec();
+    let default = || DEFAULT_BOUNDS.to_vec();
     let Some((setting, list)) = env.text(known::HISTOGRAM_BUCKETS_US, "the default bounds are used instead") else {
         return default();
     };
