@@ -1,3 +1,8 @@
 //! Telemetry for data-transfer engines.
 
 pub mod clock;
+pub mod config;
+mod fnmatch;
+pub mod warn;
+
+pub use fnmatch::fnmatch;
