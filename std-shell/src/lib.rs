@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod file;
 mod fnmatch;
 pub mod warn;
 
