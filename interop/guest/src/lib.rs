@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use telering::{Operation, Telemetry, TransferRecord, Warning};
+use telering::warn::Warning;
+use telering::{Operation, Telemetry, TransferRecord};
 
 /// Records between two looks at the clock of a paced producer: what may come late together.
 const PAUSE: Duration = Duration::from_millis(1);
