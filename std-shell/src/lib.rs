@@ -1,6 +1,7 @@
 //! Telemetry for data-transfer engines.
 
 pub mod config;
+pub mod exporter;
 pub mod file;
 mod fnmatch;
 pub mod warn;
