@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod exporter;
 pub mod file;
 mod fnmatch;
 pub mod warn;
