@@ -43,7 +43,8 @@ fn a_child_has_neither_descriptor_nor_mapping_200_times() {
         let child = child_finds(|| {
             // SAFETY: asks whether a number is open.
             let closed = numbers.iter().all(|&number| unsafe { libc::fcntl(number, libc::F_GETFD) } == -1);
-            let forked = files.iter_mut().all(|file| file.words().is_empty() && file.check() == Check::Lost(Loss::Forked));
+            let forked =
+                files.iter_mut().all(|file| file.words().is_empty() && file.check() == Check::Lost(Loss::Forked));
             closed && forked && (generation(), CALLED.load(Ordering::Relaxed)) == (before.0 + 1, before.1 + 1)
         });
         assert_eq!(wait(child), 0);
