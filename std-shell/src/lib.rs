@@ -7,6 +7,7 @@ pub mod exporter;
 pub mod file;
 mod flush;
 mod fnmatch;
+pub mod reader;
 pub mod warn;
 
 pub use agent::{
