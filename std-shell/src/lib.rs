@@ -8,6 +8,7 @@ pub mod file;
 mod flush;
 mod fnmatch;
 pub mod reader;
+pub mod source;
 pub mod warn;
 
 pub use agent::{
