@@ -194,6 +194,7 @@ class TestCommand(unittest.TestCase):
 
     def test_a_step_that_fails_is_a_failure_and_the_others_still_run(self):
         self.assertEqual(self.run_steps({"a": "false\necho never", "b": "true"}), (1, "1 passed, 1 failed"))
+        self.assertEqual(self.run_steps({"a": "exit 77"}), (1, "0 passed, 1 failed"))
         self.assertEqual(self.run_steps({"a": "exit 1 | true"}), (1, "0 passed, 1 failed"))
         self.assertEqual(self.run_steps({"a": "echo $nothing"}), (1, "0 passed, 1 failed"))
 
