@@ -14,11 +14,15 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod copies;
 pub mod event;
+pub mod image;
 pub mod layout;
 pub mod name;
 pub mod names;
 pub mod ring;
+pub mod slot;
+pub mod snapshot;
 pub mod status;
 pub mod sync;
 

@@ -1,0 +1,138 @@
+//! What one recording thread owns: a staging ring, running totals, and the flags it shares with the
+//! flush thread.
+//!
+//! A slot belongs to an agent and is leased to one thread at a time. That thread alone writes ring and
+//! totals: no read-modify-write, no lock. A thread that ends gives the slot back as it is, undrained;
+//! the next one goes on with its position and totals, so nothing is ever folded or reset and the
+//! memory is that of the most threads at once.
+
+mod drain;
+mod flags;
+mod staged;
+mod totals;
+
+pub use drain::SlotCursor;
+pub use flags::{CloseFlag, Lease, SleepFlag};
+pub use staged::{Group, Operation, STAGED_WORDS, Staged, StagedKind, Transfer};
+pub use totals::{Buckets, BucketsError, DEFAULT_BOUNDS, Direction, Latency, Single, Totals};
+
+use crate::event::Category;
+use crate::name::Name;
+use crate::ring::{Producer, Ring, RingError};
+use crate::status::Status;
+use crate::sync::{AtomicU64, Fault, faulty};
+
+/// A cache line of its own (two, for processors that fetch lines in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+#[derive(Debug, Default)]
+struct Positions {
+    intent: AtomicU64,
+    committed: AtomicU64,
+}
+
+/// Memory of one record in a staging ring.
+pub type StagedMemory = [AtomicU64; STAGED_WORDS];
+
+/// The fixed part of a slot. Its staging ring's records are memory that the caller owns: the same
+/// memory in every call.
+#[derive(Debug, Default)]
+pub struct Slot {
+    positions: Line<Positions>,
+    lease: Line<Lease>,
+    totals: Line<Totals>,
+}
+
+impl Slot {
+    /// A slot whose ring and totals are empty.
+    #[must_use]
+    pub fn new() -> Slot {
+        Slot::default()
+    }
+
+    /// Who may write.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        &self.lease.0
+    }
+
+    /// The running totals.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals.0
+    }
+
+    /// The staging ring over its memory.
+    ///
+    /// # Errors
+    /// [`RingError`] unless `records` is a power of two long, 2 at the least.
+    pub fn ring<'a>(&'a self, records: &'a [StagedMemory]) -> Result<Ring<'a, STAGED_WORDS>, RingError> {
+        Ring::new(&self.positions.0.intent, &self.positions.0.committed, records)
+    }
+
+    /// Records one finished transfer: its totals, then one record. Returns the ring's position after it.
+    #[inline(always)]
+    pub fn transfer(&self, ring: Ring<'_, STAGED_WORDS>, buckets: &Buckets, transfer: &Transfer) -> u64 {
+        self.record(
+            ring,
+            transfer.group.events(),
+            |totals| totals.add_transfer(buckets, transfer),
+            |events| transfer.words(events),
+        )
+    }
+
+    /// Records one built-in event that is no error. Returns the ring's position after it.
+    #[inline]
+    pub fn single(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, id: u32, value: u64) -> u64 {
+        self.record(
+            ring,
+            1,
+            |totals| totals.add_single(id, ticks, value),
+            |events| staged::single_words(ticks, id, value, events),
+        )
+    }
+
+    /// Records one failed operation. Returns the ring's position after it.
+    #[inline]
+    pub fn error(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, status: Status) -> u64 {
+        self.record(
+            ring,
+            1,
+            |totals| totals.add_error(status),
+            |events| staged::single_words(ticks, crate::names::error_id(status), 1, events),
+        )
+    }
+
+    /// Records one custom or backend event. Returns the ring's position after it.
+    #[inline]
+    pub fn named(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, category: Category, name: &Name, value: u64) -> u64 {
+        self.record(ring, 1, |_| (), |events| staged::named_words(ticks, category, name, value, events))
+    }
+
+    #[inline(always)]
+    fn record(
+        &self,
+        ring: Ring<'_, STAGED_WORDS>,
+        events: u64,
+        count: impl Fn(&Totals),
+        words: impl FnOnce(u64) -> [u64; STAGED_WORDS],
+    ) -> u64 {
+        let totals = self.totals();
+        let mut producer = Producer::resume(ring, ring.committed_relaxed());
+        // ORDER totals: before the record's commit, so that totals never lag behind what was drained.
+        let events = if faulty(Fault::TotalsAfterCommit) {
+            totals.events() + events
+        } else {
+            count(totals);
+            totals.add_events(events)
+        };
+        producer.push(words(events));
+        if faulty(Fault::TotalsAfterCommit) {
+            count(totals);
+            totals.set_events(events);
+        }
+        producer.position()
+    }
+}
