@@ -61,9 +61,14 @@ class HouseRules(unittest.TestCase):
     def test_an_order_label_without_its_other_side_is_found(self):
         sync = {"core/src/sync.rs": "//! `ORDER lease`, `ORDER wake`"}
         both = "a(); // ORDER lease: the store\nb(); // ORDER lease: the load\n"
-        self.assertEqual(failures(house.check_order_labels, sync | {"a.rs": both}), [])
-        self.finds("no other side", house.check_order_labels, sync | {"a.rs": "a(); // ORDER wake: one side\n"})
-        self.finds("not listed", house.check_order_labels, sync | {"a.rs": both.replace("lease", "leese")})
+        one = "a(); // ORDER wake: one side\n"
+        orders = house.check_order_labels
+        self.assertEqual(failures(orders, sync | {"a.rs": both}, {}), [])
+        self.finds("no other side", orders, sync | {"a.rs": one}, {})
+        self.finds("not listed", orders, sync | {"a.rs": both.replace("lease", "leese")}, {})
+        self.assertEqual(failures(orders, sync | {"a.rs": one}, {"wake": "in another program"}), [])
+        self.finds("both sides now", orders, sync | {"a.rs": both}, {"lease": "in another program"})
+        self.finds("marks no line", orders, sync | {"a.rs": both}, {"wake": "in another program"})
 
     def test_a_path_of_this_machine_is_found_and_others_are_not(self):
         for path in (f"{house.ROOT}/core", "/home/" + "somebody/project"):
