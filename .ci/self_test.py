@@ -7,7 +7,6 @@ planted in a copy, and the check must name it.
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -192,6 +191,12 @@ class TestCommand(unittest.TestCase):
         steps = {"a": cargo * 2, "b": "echo '3 passed, 0 failed'", "c": "true"}
         self.assertEqual(self.run_steps(steps), (0, "28 passed, 0 failed, 4 skipped"))
 
+    def test_results_are_counted_from_pythons_unittest(self):
+        right = "printf 'Ran 4 tests in 0.1s\\n\\nOK (skipped=1)\\n'"
+        self.assertEqual(self.run_steps({"a": right}), (0, "3 passed, 0 failed, 1 skipped"))
+        wrong = "printf 'Ran 9 tests in 0.1s\\n\\nFAILED (failures=2, errors=1)\\n'"
+        self.assertEqual(self.run_steps({"a": wrong}), (1, "6 passed, 3 failed"))
+
     def test_the_long_tests_are_no_longer_skipped_once_they_have_run(self):
         unit = "echo 'test result: ok. 5 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out'\n"
         stress = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out'\n"
@@ -208,7 +213,9 @@ class TestCommand(unittest.TestCase):
         self.assertEqual(self.run_steps({"a": text}), (1, "4 passed, 1 failed"))
 
     def test_a_test_step_that_ran_no_test_fails(self):
-        self.assertEqual(self.run_steps({"a": "# Counts: tests\ntrue"}), (1, "0 passed, 1 failed"))
+        steps = {"a": "# Counts: tests\ntrue"}
+        self.assertEqual(self.run_steps(steps), (1, "0 passed, 1 failed"))
+        self.assertEqual(self.run_steps(steps, not_yet="a"), (0, "0 passed, 0 failed, 1 skipped"))
 
     def test_a_missing_tool_fails_in_continuous_integration_and_is_skipped_elsewhere(self):
         steps = {"a": "missing 'a tool that is not there'"}
@@ -230,7 +237,4 @@ class TestCommand(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False).result
-    wrong = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - wrong} passed, {wrong} failed", flush=True)
-    sys.exit(0 if result.wasSuccessful() else 1)
+    unittest.main()
