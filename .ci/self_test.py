@@ -56,6 +56,7 @@ class HouseRules(unittest.TestCase):
         self.finds("b.rs", house.check_unsafe, {"b.rs": "fn f() { unsafe { g() } }"}, {})
         harmless = '// unsafe\n#![forbid(unsafe_code)]\nlet s = "unsafe \\" {";'
         self.assertEqual(failures(house.check_unsafe, {"b.rs": harmless}, {}), [])
+        self.assertEqual(failures(house.check_unsafe, {"a/tests/b.rs": "unsafe { fork() }"}, {}), [])
 
     def test_an_order_label_without_its_other_side_is_found(self):
         sync = {"core/src/sync.rs": "//! `ORDER lease`, `ORDER wake`"}
