@@ -28,7 +28,7 @@ def built(name):
 
 
 def find_command():
-    """$TELERING, or the newest build, or a new debug build."""
+    """$TELERING, or the newest build, or a new release build."""
     if given := os.environ.get("TELERING"):
         if not os.access(given, os.X_OK):
             raise Failed(f"TELERING={given} is no program that can be run")
@@ -41,12 +41,14 @@ def find_command():
 def find_guest():
     """Always through cargo, which does nothing when it is fresh."""
     build("telering-interop-guest")
-    return target_folder() / "debug" / GUEST
+    return target_folder() / "release" / GUEST
 
 
 def build(package):
+    """A release build, as users have it. In a debug build a batch is many times as long in the writing, and with it
+    the moment in which somebody who truncates the file can still hit the writer (README, "Limits")."""
     note(f"building {package}")
-    run(["cargo", "build", "--quiet", "--package", package], BUILD_SECONDS, folder=ROOT)
+    run(["cargo", "build", "--quiet", "--release", "--package", package], BUILD_SECONDS, folder=ROOT)
 
 
 class Reading:
