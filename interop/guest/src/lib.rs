@@ -40,7 +40,9 @@ pub unsafe extern "C" fn telering_guest_start(name: *const c_char, dir: *const c
     let told = Arc::clone(&warnings);
     let telemetry = Telemetry::builder(name)
         .dir(dir)
-        .on_warning(move |warning: &Warning| lock(&told).push(format!("{}: {}", warning.kind.as_str(), warning.message)))
+        .on_warning(move |warning: &Warning| {
+            lock(&told).push(format!("{}: {}", warning.kind.as_str(), warning.message))
+        })
         .build();
     if telemetry.path().is_none() {
         eprintln!("interop guest: no telemetry file: {:?}", lock(&warnings));
