@@ -106,7 +106,10 @@ fn a_full_tmpfs_is_an_error_that_names_path_and_bytes_and_leaves_nothing() {
     let error = error.err().unwrap();
     assert!(matches!(error, FileError::NoRoom { wanted, .. } if wanted == large));
     let error = error.to_string();
-    assert!(error.contains(&large.to_string()) && error.contains(tmpfs.path().join("agent").to_str().unwrap()), "{error}");
+    assert!(
+        error.contains(&large.to_string()) && error.contains(tmpfs.path().join("agent").to_str().unwrap()),
+        "{error}"
+    );
     assert!(names_in(tmpfs.path()).is_empty());
     // There is room for a small one, and it is there to the last byte.
     let file = make(tmpfs.path(), "agent", &heard).unwrap();
@@ -124,7 +127,12 @@ fn a_file_over_the_limit_of_the_process_is_an_error_and_no_signal() {
     let directory = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-    set_order(&mut shell, "hostile::a_file_over_the_limit_of_the_process_is_an_error_and_no_signal", "go", directory.path());
+    set_order(
+        &mut shell,
+        "hostile::a_file_over_the_limit_of_the_process_is_an_error_and_no_signal",
+        "go",
+        directory.path(),
+    );
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
 }

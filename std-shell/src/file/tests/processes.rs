@@ -134,8 +134,10 @@ fn failing(directory: &Path, source: &str) -> PathBuf {
 #[test]
 fn without_flock_a_file_is_made_and_one_warning_names_directory_and_call() {
     let (outer, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let library =
-        failing(tools.path(), "#include <errno.h>\nint flock(int f, int o) { (void)f; (void)o; errno = ENOLCK; return -1; }");
+    let library = failing(
+        tools.path(),
+        "#include <errno.h>\nint flock(int f, int o) { (void)f; (void)o; errno = ENOLCK; return -1; }",
+    );
     let start = || {
         let mut command = in_process(TEST, "agent", outer.path());
         command.env("LD_PRELOAD", &library);
