@@ -256,6 +256,8 @@ mod tests {
             ("a\\", "a\\", false),
             ("[ab", "[ab", true),
             ("[ab", "a", false),
+            ("[[a", "[[a", true),
+            ("[!b", "[!b", true),
             ("NIXL_ERR_*", "nixl_err_backend", false),
             ("a*b*c", "aXbXbXc", true),
             ("a*b*c", "aXcXb", false),

@@ -174,14 +174,14 @@ fn hash_of(kind: WarningKind, key: &str) -> u64 {
 }
 
 /// Characters that move a cursor, start a line or turn the direction of the text around them.
-fn is_unsafe(character: char) -> bool {
+fn disturbs_a_terminal(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Text with its control characters written as escapes.
 pub(crate) fn escaped(text: String) -> String {
-    if !text.contains(is_unsafe) {
+    if !text.contains(disturbs_a_terminal) {
         return text;
     }
     let mut safe = String::with_capacity(text.len() + 16);
@@ -192,7 +192,7 @@ pub(crate) fn escaped(text: String) -> String {
 }
 
 fn push_escaped(text: &mut String, character: char) {
-    if is_unsafe(character) {
+    if disturbs_a_terminal(character) {
         text.extend(character.escape_default());
     } else {
         text.push(character);
@@ -315,15 +315,15 @@ mod tests {
         #[test]
         fn no_value_brings_control_characters_or_length(bytes: Vec<u8>) {
             let text = shown(OsStr::from_bytes(&bytes));
-            prop_assert!(!text.contains(is_unsafe));
+            prop_assert!(!text.contains(disturbs_a_terminal));
             prop_assert!(text.len() < 64 * 10 + 40, "{}", text.len());
         }
 
         #[test]
         fn no_message_brings_control_characters(message: String) {
             let warning = Warning::new(WarningKind::Config, message.clone());
-            prop_assert!(!warning.message.contains(is_unsafe));
-            prop_assert!(message.contains(is_unsafe) || message == warning.message);
+            prop_assert!(!warning.message.contains(disturbs_a_terminal));
+            prop_assert!(message.contains(disturbs_a_terminal) || message == warning.message);
         }
     }
 }
