@@ -1,0 +1,112 @@
+//! What may reach a terminal, and how it looks there.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+
+/// Text from a file or from the environment, with every control character escaped.
+///
+/// Names of agents and files come from others. Printed as they are, they could move the cursor,
+/// change the title or hide what stands before them.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_unsafe(character) {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Control characters, and those that turn the direction of the text around them.
+fn is_unsafe(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A path for a message: like [`escape`], and bytes that are no UTF-8 as `\xff`.
+pub(crate) fn path(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        text.push_str(&escape(chunk.valid()));
+        for byte in chunk.invalid() {
+            // Writing into a String does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// One line on the error output. A closed error output is no reason to stop.
+pub(crate) fn complain(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "telering: {message}");
+}
+
+/// Whether an error says that nobody reads the output any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
+        cause.kind() == io::ErrorKind::BrokenPipe
+    })
+}
+
+/// Whether the standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Colours, or nothing where nobody would see them.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint(bool);
+
+impl Paint {
+    /// Colours on a terminal, unless `NO_COLOR` is set (https://no-color.org) or the terminal is dumb.
+    pub(crate) fn for_stdout() -> Paint {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Paint(is_terminal() && !refused && !dumb)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub(crate) fn good(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(escape("plain é"), "plain é");
+        assert_eq!(escape("a\x1b[2J\n\u{9b}b"), "a\\u{1b}[2J\\n\\u{9b}b");
+        assert_eq!(escape("\u{202e}txt"), "\\u{202e}txt");
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_is_shown_by_its_bytes() {
+        let name = std::ffi::OsStr::from_bytes(b"/tmp/\xff\x07");
+        assert_eq!(path(Path::new(name)), "/tmp/\\xff\\u{7}");
+    }
+}
