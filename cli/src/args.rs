@@ -30,23 +30,63 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+// What a command does stands with its arguments.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Print the events of telemetry files.
     Read(ReadArguments),
     /// Print events and go on with new ones: `read --follow`.
+    ///
+    /// The same as `telering read --follow`, with all its options.
     Tail(ReadArguments),
-    /// Say what a file is, who writes it, and what it lost.
     Inspect(InspectArguments),
-    /// Remove the files of dead agents; without --yes only say which.
     Clean(CleanArguments),
-    /// Move real data between agents and watch it being recorded.
     Demo(DemoArguments),
-    /// Print the completion script of a shell.
     Completions(CompletionsArguments),
-    /// Print the manual page.
     Man(ManArguments),
 }
+
+/// Examples of `read`, for -h and --help.
+macro_rules! read_examples {
+    () => {
+        "\
+Examples:
+  telering read /tmp/telemetry/agent              events as the guide prints them
+  telering read DIR --format jsonl | jq .value    one JSON object a line
+  telering read DIR --transfers --since 5m        the transfers of the last five minutes
+  telering read DIR --event 'agent_*x_bytes' --event 'NIXL_ERR_*'
+  telering read DIR --category error --follow
+  telering tail DIR/initiator --consume           empty NIXL's own ring, so that it never fills"
+    };
+}
+
+/// What --help of `read` adds to that.
+const READ_HELP: &str = concat!(
+    read_examples!(),
+    "
+
+Formats:
+  text   NIXL's block per event. Where the layout has no time (NIXL 1.1 and later) a line
+         `Observed:` stands in place of `Timestamp:`. Several files add a line `Agent:`.
+  jsonl  Keys: seq, instance, timestamp_us (or observed_us), category, event, value, agent.
+         Numbers are exact up to 2^64-1. JavaScript and old versions of jq round numbers over
+         2^53: --strings prints every 64-bit number as a string. `instance` is hexadecimal text,
+         null in NIXL's own rings.
+  csv    RFC 4180 with a header row. Fields are written as they are, so that they read back
+         exactly: nothing is put before a leading '='. A spreadsheet program may take such a
+         name for a formula: import the columns as text.
+
+What is no event has its own line, in its place:
+  {\"lost\":N}         N events were overwritten before they were read
+  {\"unverified\":N}   N records fail their check: torn by a copy, or damaged
+  {\"interrupted\":N}  N events were begun and never finished
+  {\"reset\":true}     the file started over: a new run of the agent
+In csv the column `kind` tells what a row is, N is its value.
+
+Exit status:
+  0  done; with --follow also when it is interrupted, or nobody reads the output (| head)
+  1  a file broke while it was read; what was printed is right
+  2  something is no telemetry file; the others were read"
+);
 
 /// Print the events of telemetry files.
 ///
@@ -56,32 +96,7 @@ pub(crate) enum Command {
 /// A ring that NIXL itself writes is emptied only by a consumer: nobody consuming, it fills up and then
 /// drops the NEWEST events. `--consume` is that consumer. A telering file always keeps the newest.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  telering read /tmp/telemetry/agent              events as the guide prints them
-  telering read DIR --format jsonl | jq .value    one JSON object a line
-  telering read DIR --transfers --since 5m        the transfers of the last five minutes
-  telering read DIR --event 'agent_*x_bytes' --event NIXL_ERR_*
-  telering read DIR --category error --follow
-  telering tail DIR/initiator --consume           NIXL's own ring: take events out, so that it never fills
-
-Formats:
-  text   NIXL's block per event. Where the layout has no time (NIXL 1.1 and later) the line `Observed:`
-         stands in place of `Timestamp:`. With several files a line `Agent:` is added.
-  jsonl  keys: seq, instance, timestamp_us (or observed_us), category, event, value, agent.
-         Numbers are exact up to 2^64-1. JavaScript and old versions of jq round numbers over 2^53:
-         --strings prints every 64-bit number as a string. `instance` is always hexadecimal text,
-         null in NIXL's own rings.
-  csv    RFC 4180 with a header row. Fields are written as they are, so that they read back exactly:
-         nothing is put before a leading '='. A spreadsheet program may take such a name for a formula:
-         import the columns as text.
-
-What is no event has its own line, in its place: {\"lost\":N} events were overwritten before they were read,
-{\"unverified\":N} records are damaged, {\"interrupted\":N} were never finished, {\"reset\":true} the file
-started over. In csv the column `kind` tells it, with N as the value.
-
-Exit status: 0 done, 1 a file broke while it was read, 2 something is no telemetry file.
-With --follow, Ctrl-C and the end of the output's reader (| head) are a good end: 0.")]
+#[command(after_help = read_examples!(), after_long_help = READ_HELP)]
 pub(crate) struct ReadArguments {
     /// Telemetry files, or directories of them.
     #[arg(required = true, value_name = "PATH")]
@@ -103,8 +118,10 @@ pub(crate) struct ReadArguments {
     #[arg(long)]
     pub(crate) utc: bool,
 
-    /// Only from this time on: `2026-11-30T14:00:00Z`, local `2026-11-30 14:00:00`, or `5m` (or `-5m`) for
-    /// five minutes ago.
+    /// Only from this time on: `2026-11-30 14:00:00`, RFC 3339, or `5m` for five minutes ago.
+    ///
+    /// `2026-11-30T14:00:00Z` says its zone; `2026-11-30 14:00:00` and `2026-11-30` are local, or UTC with --utc.
+    /// Relative are `5m`, `-5m` (the same), `1h30m`, `250ms`, and `+10s` for ten seconds from now.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<String>,
 
@@ -121,18 +138,21 @@ pub(crate) struct ReadArguments {
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub(crate) category: Vec<Category>,
 
-    /// Only events whose name matches, with `*`, `?` and `[a-z]`. May be given more than once. An error
-    /// matches by both of its names, NIXL_ERR_CANCELED and agent_err_canceled.
+    /// Only events whose name matches, with `*`, `?` and `[a-z]`. May be given more than once.
+    ///
+    /// An error matches by both of its names, NIXL_ERR_CANCELED and agent_err_canceled.
     #[arg(long, value_name = "GLOB")]
     pub(crate) event: Vec<String>,
 
-    /// Take the events out of NIXL's own rings, which makes room for new ones. What is filtered out is taken
-    /// too. There may be one consumer per file. Telering's files need none and are only looked at.
+    /// Take the events out of NIXL's own rings, which makes room for new ones.
+    ///
+    /// What is filtered out is taken too. There may be one consumer per file. Telering's files need none and are only looked at.
     #[arg(long, conflicts_with = "limit")]
     pub(crate) consume: bool,
 
-    /// One line per finished transfer: start, end, operation, bytes, time to post, time in all (both in
-    /// microseconds), agent. Transfers of which not all four events are there (at the oldest edge of a ring,
+    /// One line per finished transfer, not per event.
+    ///
+    /// Start, end, operation, bytes, time to post and time in all (in microseconds), agent. Transfers of which not all four events are there (at the oldest edge of a ring,
     /// or switched off) are left out and counted. Rings of NIXL 1.1 and later have no times: they are refused.
     /// NIXL before that doesn't mark what belongs together: with several threads per agent its lines may mix
     /// two transfers.

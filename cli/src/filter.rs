@@ -30,7 +30,10 @@ impl Filter {
         let status = id.and_then(telering_core::names::error_status).map(telering_core::Status::text);
         self.events.is_empty()
             || self.events.iter().any(|pattern| {
-                [Some(name), other, status].into_iter().flatten().any(|name| fnmatch(pattern.as_bytes(), name.as_bytes()))
+                [Some(name), other, status]
+                    .into_iter()
+                    .flatten()
+                    .any(|name| fnmatch(pattern.as_bytes(), name.as_bytes()))
             })
     }
 }

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         // Who reads the output has seen enough: telering read DIR | head.
         Err(error) if terminal::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::complain(format_args!("{error:#}"));
+            terminal::complain(terminal::causes(&error));
             commands::Outcome::NotDone.into()
         }
     }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use telering::reader::{FileInfo, Follower, From, Item, Layout, NixlLayout, OpenError, Positions, Reader, ReaderOptions};
+use telering::reader::{
+    FileInfo, Follower, From, Item, Layout, NixlLayout, OpenError, Positions, Reader, ReaderOptions,
+};
 use telering_core::layout::image::TimeBase;
 
 use crate::merge::Stream;
@@ -54,7 +56,9 @@ fn agent_of_path(path: &Path, layout: Layout) -> String {
     let name = path.file_name().unwrap_or_default();
     match layout {
         Layout::Nixl(_) => name.to_string_lossy().into_owned(),
-        _ => telering::file::name::decode(&name.to_string_lossy()).unwrap_or_else(|| name.to_string_lossy().into_owned()),
+        _ => {
+            telering::file::name::decode(&name.to_string_lossy()).unwrap_or_else(|| name.to_string_lossy().into_owned())
+        }
     }
 }
 
@@ -82,7 +86,10 @@ pub(crate) struct FileStream {
 
 enum Input {
     /// What was there when it was opened, so that a busy producer doesn't keep us for ever.
-    Once { reader: Reader, places: u64 },
+    Once {
+        reader: Reader,
+        places: u64,
+    },
     Follow(Follower),
 }
 

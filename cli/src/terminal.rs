@@ -42,6 +42,24 @@ pub(crate) fn path(path: &Path) -> String {
     text
 }
 
+/// An error and its causes in one line. A cause that the error already tells is not told twice.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+/// `1 event`, `2 events`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let many = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{many}")
+}
+
 /// One line on the error output. A closed error output is no reason to stop.
 pub(crate) fn complain(message: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "telering: {message}");
@@ -49,9 +67,10 @@ pub(crate) fn complain(message: impl fmt::Display) {
 
 /// Whether an error says that nobody reads the output any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| {
-        cause.kind() == io::ErrorKind::BrokenPipe
-    })
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Whether the standard output is a terminal.

@@ -8,7 +8,7 @@ use telering::reader::Event;
 use super::transfers::FinishedTransfer;
 use super::{Notice, Output};
 use crate::source::Label;
-use crate::terminal::escape;
+use crate::terminal::{counted, escape};
 use crate::time::TimeWriter;
 
 pub(super) struct Text {
@@ -36,7 +36,11 @@ impl Text {
 impl Output for Text {
     fn begin(&mut self, to: &mut dyn io::Write) -> io::Result<()> {
         if self.transfers {
-            writeln!(to, "{:26} {:26} {:5} {:>12} {:>9} {:>9} AGENT", "START", "END", "OP", "BYTES", "POST_US", "XFER_US")?;
+            writeln!(
+                to,
+                "{:26} {:26} {:5} {:>12} {:>9} {:>9} AGENT",
+                "START", "END", "OP", "BYTES", "POST_US", "XFER_US"
+            )?;
         }
         Ok(())
     }
@@ -72,12 +76,16 @@ impl Output for Text {
     fn notice(&mut self, to: &mut dyn io::Write, notice: Notice, label: &Label) -> io::Result<()> {
         self.line.clear();
         let _ = match notice {
-            Notice::Lost(count) => write!(self.line, "--- {count} events lost: overwritten before they were read"),
-            Notice::Unverified(count) => {
-                write!(self.line, "--- {count} records left out: they fail their check (torn by a copy, or damaged)")
+            Notice::Lost(count) => {
+                write!(self.line, "--- {} lost: overwritten before they were read", counted(count, "event"))
             }
+            Notice::Unverified(count) => write!(
+                self.line,
+                "--- {} left out: failing their check (torn by a copy, or damaged)",
+                counted(count, "record")
+            ),
             Notice::Interrupted(count) => {
-                write!(self.line, "--- {count} events lost: their producer was interrupted")
+                write!(self.line, "--- {} lost: the agent was interrupted", counted(count, "event"))
             }
             Notice::Reset { .. } => write!(self.line, "--- the file started over: a new run of the agent"),
         };

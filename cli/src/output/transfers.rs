@@ -171,8 +171,7 @@ mod tests {
 
     #[test]
     fn a_group_with_a_part_missing_is_counted_once_and_not_guessed() {
-        let whole =
-            [(XFER_POST_TIME, 9, 3), (XFER_TIME, 9, 20), (TX_BYTES, 9, 7), (TX_REQUESTS, 9, 1)];
+        let whole = [(XFER_POST_TIME, 9, 3), (XFER_TIME, 9, 20), (TX_BYTES, 9, 7), (TX_REQUESTS, 9, 1)];
         for missing in 0..4 {
             let mut events = whole.to_vec();
             events.remove(missing);
