@@ -19,11 +19,8 @@ use super::mapping::Mapping;
 use super::name::{self, FileName};
 use super::probe::{Inode, Standing, is_of_this_user, standing};
 use super::upkeep::Upkeep;
+use crate::config::FILE_MODE_DEFAULT;
 use crate::warn::{Warner, WarningKind};
-
-/// Permission bits of a telemetry file that nobody chose: everybody may read. The process' umask applies, as to
-/// NIXL's own files; bits that somebody chose are set as they are.
-pub(crate) const DEFAULT_MODE: u32 = 0o644;
 
 /// Names and numbers that are tried before giving up.
 const ATTEMPTS: u64 = 1000;
@@ -31,7 +28,8 @@ const ATTEMPTS: u64 = 1000;
 /// Makes the telemetry file of an agent.
 ///
 /// `initialise` formats the image, which is all zeros, and writes its magic number last. `mode` are permission
-/// bits, [`DEFAULT_MODE`] unless chosen. If the name belongs to other telemetry, the file is `NAME@PID`, and one
+/// bits: to [`FILE_MODE_DEFAULT`] the process' umask applies, as to NIXL's own files; others were chosen and are
+/// set as they are. If the name belongs to other telemetry, the file is `NAME@PID`, and one
 /// warning says so.
 ///
 /// # Errors
@@ -253,8 +251,8 @@ struct Temporary {
 
 impl Temporary {
     fn make(directory: &Path, encoded: &str, pid: u32, mode: u32) -> Result<(Temporary, Descriptor), FileError> {
-        // Without the owner's bits the next start couldn't tell its own file.
-        let mode = mode & 0o777 | 0o600;
+        // Without the owner's bit the next start couldn't tell its own file.
+        let mode = mode & 0o777 | 0o400;
         let mut attempt = 1;
         loop {
             let path = directory.join(name::temporary(encoded, pid, attempt));
@@ -269,7 +267,7 @@ impl Temporary {
                 Err(source) => return Err(FileError::io(directory.join(encoded), "made", source)),
             };
             let temporary = Temporary { path, renamed: false };
-            if mode != DEFAULT_MODE {
+            if mode != FILE_MODE_DEFAULT {
                 file.file()
                     .set_permissions(Permissions::from_mode(mode))
                     .map_err(|source| FileError::io(directory.join(encoded), "given its permissions", source))?;
@@ -288,7 +286,7 @@ impl Drop for Temporary {
 }
 
 /// Gives a file its size, with every block reserved: a full file system is an error here and not a signal later.
-fn reserve(file: &File, len: u64, by_fallocate: bool) -> io::Result<()> {
+pub(super) fn reserve(file: &File, len: u64, by_fallocate: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if by_fallocate {
         // Signals (a profiler's timer) can interrupt it again and again; then zeros are written instead.

@@ -65,6 +65,16 @@ pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
+/// Marks a number as made by this process and none that it forked from.
+pub(crate) fn own_id(counter: u64) -> u64 {
+    generation() << 40 | counter
+}
+
+/// Whether [`own_id`] made this number in this process.
+pub(crate) fn is_own(id: u64) -> bool {
+    id >> 40 == generation()
+}
+
 /// Registers the fork handlers once. No `Once`: a child forked in its midst would wait for it for ever.
 pub(crate) fn install() {
     if !INSTALLED.swap(true, Ordering::AcqRel) {

@@ -123,8 +123,13 @@ impl ImageFile {
         Check::Lost(loss)
     }
 
-    /// Lets go of a file that others changed: lock, descriptor, mapping, and the second link, which would point at
-    /// what the others make of it. Not a byte of it is touched.
+    /// Lets go of a file in good order: lock, descriptor and mapping. The file stays, with all its names.
+    pub(crate) fn release(&mut self) {
+        self.holding = None;
+    }
+
+    /// Lets go of a file that others changed, and of the second link, which would point at what the others make
+    /// of it. Not a byte of it is touched.
     pub(crate) fn abandon(&mut self) {
         self.remove_hidden();
         self.holding = None;
@@ -136,20 +141,18 @@ impl ImageFile {
     /// # Errors
     /// [`FileError`]; nobody was told, and the call may be tried again later.
     pub(crate) fn publish_anew(&mut self, loss: Loss, initialise: impl FnOnce(&[AtomicU64])) -> Result<(), FileError> {
-        self.remove_hidden();
-        // Held until the new file is there: while the inode lives, no other file can have its number.
-        let old = self.holding.take();
-        let abandoned = old.as_ref().map(|_| self.inode);
+        // The old inode is held until the new file is there: while it lives, no other file can have its number.
+        let abandoned = self.holding.as_ref().map(|_| self.inode);
         let Origin { directory, agent, mode, warner, .. } = &self.origin;
-        let before = self.path.clone();
         let (new, note) = create_noting(directory, agent, self.len, *mode, warner, abandoned, initialise)?;
-        *self = new;
-        drop(old);
+        let mut old = std::mem::replace(self, new);
+        old.abandon();
+        let before = old.path;
 
         let (key, what) = match loss {
             Loss::Resized(_) => ("file-resized", "another process changed its size"),
             Loss::Nameless => ("file-removed", "another process removed it"),
-            _ => ("file-closed", "the program closed its descriptor"),
+            _ => ("file-closed", "its descriptor was closed by the program"),
         };
         let place =
             if self.path == before { "under the same name".to_owned() } else { format!("as {}", self.path.display()) };

@@ -33,8 +33,6 @@ pub(crate) mod probe;
 pub(crate) mod upkeep;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 pub use name::NameError;
