@@ -265,7 +265,7 @@ pub(crate) struct DemoArguments {
     pub(crate) threads: u32,
 
     /// Bytes of one transfer at the most; half to all of it are moved.
-    #[arg(long, value_name = "BYTES", default_value_t = 65536, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     pub(crate) size: u64,
 
     /// Transfers per second and thread; 0 is flat out.

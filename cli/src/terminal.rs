@@ -42,6 +42,31 @@ pub(crate) fn path(path: &Path) -> String {
     text
 }
 
+/// `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `512 B`, `1.5 KiB`, `3.2 GiB`.
+pub(crate) fn bytes_text(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if value < 1024.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} EiB")
+}
+
 /// An error and its causes in one line. A cause that the error already tells is not told twice.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
@@ -102,10 +127,6 @@ impl Paint {
         self.wrap("31", text)
     }
 
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
-    }
-
     fn wrap(self, code: &str, text: &str) -> String {
         if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -121,6 +142,16 @@ mod tests {
         assert_eq!(escape("plain é"), "plain é");
         assert_eq!(escape("a\x1b[2J\n\u{9b}b"), "a\\u{1b}[2J\\n\\u{9b}b");
         assert_eq!(escape("\u{202e}txt"), "\\u{202e}txt");
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        for (bytes, text) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (u64::MAX, "16.0 EiB")] {
+            assert_eq!(bytes_text(bytes), text);
+        }
     }
 
     #[test]

@@ -8,6 +8,10 @@ mod man;
 mod read;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
 
 use crate::args::Command;
 
@@ -41,4 +45,14 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }
+}
+
+/// The first Ctrl-C ends a command in good order, the second at once.
+pub(crate) fn watch_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
+            .context("cannot watch for signals")?;
+    }
+    Ok(())
 }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use telering::reader::Item;
 
 use super::Outcome;
@@ -247,7 +246,7 @@ impl Session {
     fn run(mut self) -> anyhow::Result<Outcome> {
         let stop = Arc::new(AtomicBool::new(false));
         if self.options.follow || self.options.consume {
-            watch_signals(&stop)?;
+            super::watch_signals(&stop)?;
         }
         let result = self.print_all(&stop);
         if let Err(error) = result {
@@ -327,14 +326,4 @@ impl Session {
         }
         self.files.outcome
     }
-}
-
-/// The first Ctrl-C ends reading in good order, the second at once.
-fn watch_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
-            .context("cannot watch for signals")?;
-    }
-    Ok(())
 }

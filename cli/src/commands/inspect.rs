@@ -1,5 +1,0 @@
-use super::Outcome;
-use crate::args::InspectArguments;
-pub(super) fn run(arguments: &InspectArguments) -> anyhow::Result<Outcome> {
-    todo!()
-}
