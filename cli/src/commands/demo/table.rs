@@ -26,7 +26,7 @@ impl Table {
         };
         writeln!(
             out,
-            "Moving data for {} s: {}, {} each, up to {} at a time, {pace}. Ctrl-C ends it early.\n",
+            "Moving data for {} s: {}, {} each, up to {} at a time,\n{pace}. Ctrl-C ends it early.\n",
             arguments.seconds,
             counted(arguments.agents.into(), "agent"),
             counted(arguments.threads.into(), "thread"),
