@@ -143,11 +143,14 @@ impl<S: Stream> Merge<S> {
 mod tests {
     use super::*;
 
-    /// Batches of (time, number); an empty one is "nothing new", `None` an error.
-    struct Script(VecDeque<Option<Vec<(Option<u64>, u32)>>>);
+    /// (time, number)
+    type Thing = (Option<u64>, u32);
+
+    /// Batches; an empty one is "nothing new", `None` an error.
+    struct Script(VecDeque<Option<Vec<Thing>>>);
 
     impl Stream for Script {
-        type Item = (Option<u64>, u32);
+        type Item = Thing;
 
         fn fill(&mut self, into: &mut Vec<Self::Item>) -> anyhow::Result<usize> {
             match self.0.pop_front() {

@@ -64,6 +64,19 @@ impl Tail {
         self.signal("-CONT");
     }
 
+    /// Waits until the command has the file open.
+    fn wait_until_open(&self, path: &Path) {
+        let (path, end) = (path.canonicalize().unwrap(), Instant::now() + PATIENCE);
+        let is_open = || {
+            let files = fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+            files.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|open| open == path))
+        };
+        while !is_open() {
+            assert!(Instant::now() < end, "the file is not opened");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     fn end(mut self, signal: &str) -> (ExitStatus, String) {
         self.signal(signal);
         self.wait()
@@ -158,8 +171,11 @@ fn a_restarted_agent_is_followed_into_its_new_file() {
 #[test]
 fn files_that_appear_in_a_directory_are_picked_up() {
     let dir = tempfile::tempdir().unwrap();
+    let mut first = TestImage::new(64, "first");
+    push(&mut first, 7..8);
+    first.write_to(&dir.path().join("first"));
     let tail = Tail::start(&[dir.path().to_str().unwrap(), "--from", "newest"]);
-    thread::sleep(Duration::from_millis(200));
+    tail.wait_until_open(&dir.path().join("first"));
     let mut image = TestImage::new(64, "late");
     push(&mut image, 0..2);
     let new = dir.path().join(".new");
@@ -179,8 +195,9 @@ fn newest_starts_behind_what_is_there() {
     push(&mut image, 0..3);
     image.write_to(&path);
     let tail = Tail::start(&[path.to_str().unwrap(), "--from", "newest"]);
-    // Until it is open there is nothing to see of it.
-    thread::sleep(Duration::from_millis(500));
+    tail.wait_until_open(&path);
+    // Opened, and where to start is looked up right after that.
+    thread::sleep(Duration::from_millis(300));
     push(&mut image, 3..4);
     tail.while_stopped(|| rewrite(&path, &image.bytes()));
     assert_eq!(tail.next_values(1), [3]);
