@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use telering::file::name::FileName;
 use telering::reader::{
     FileInfo, Follower, From, Item, Layout, NixlLayout, OpenError, Positions, Reader, ReaderOptions,
 };
@@ -51,14 +52,12 @@ impl fmt::Display for Label {
     }
 }
 
-/// NIXL names its files after the agent as it is; telering encodes what does not belong in a name.
+/// NIXL names its files after the agent as it is; telering encodes what does not belong in a file name.
 fn agent_of_path(path: &Path, layout: Layout) -> String {
-    let name = path.file_name().unwrap_or_default();
-    match layout {
-        Layout::Nixl(_) => name.to_string_lossy().into_owned(),
-        _ => {
-            telering::file::name::decode(&name.to_string_lossy()).unwrap_or_else(|| name.to_string_lossy().into_owned())
-        }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match (layout, FileName::parse(&name)) {
+        (Layout::Image { .. }, Some(parsed)) => parsed.agent().to_owned(),
+        _ => name.into_owned(),
     }
 }
 
@@ -175,4 +174,45 @@ impl Stream for FileStream {
 /// Whether an error only says that there is nothing to be consumed in a telering file.
 pub(crate) fn is_nothing_to_consume(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(OpenError::NothingToConsume { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A ring of NIXL 1.4 with this many events.
+    fn ring(events: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 40 + 64 * 16];
+        bytes[0] = events;
+        bytes[16] = 4;
+        bytes[20] = 4;
+        bytes[24] = 64;
+        bytes[32] = 63;
+        bytes
+    }
+
+    #[test]
+    fn reading_once_ends_with_what_was_there_when_it_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("initiator");
+        fs::write(&path, ring(2)).unwrap();
+        let options = Options { follow: false, newest: false, consume: false };
+        let mut once = FileStream::open(&path, options).unwrap();
+        let mut follow = FileStream::open(&path, Options { follow: true, ..options }).unwrap();
+        let mut items = Vec::new();
+        assert_eq!([once.fill(&mut items).unwrap(), follow.fill(&mut items).unwrap()], [2, 2]);
+        fs::write(&path, ring(3)).unwrap();
+        assert_eq!([once.fill(&mut items).unwrap(), follow.fill(&mut items).unwrap()], [0, 1]);
+    }
+
+    #[test]
+    fn an_agents_name_is_read_from_its_files_name_where_the_file_says_none() {
+        let image = Layout::Image { major: 1, minor: 0 };
+        let name = |name: &str, layout| agent_of_path(&Path::new("/tmp").join(name), layout);
+        assert_eq!(name("a%2Fb", image), "a/b");
+        assert_eq!(name("a%2Fb@12", image), "a/b");
+        assert_eq!(name("copy of it", image), "copy of it");
+        assert_eq!(name("a%2Fb", Layout::Nixl(NixlLayout::L4)), "a%2Fb");
+    }
 }

@@ -158,14 +158,16 @@ fn a_restarted_agent_is_followed_into_its_new_file() {
     image.write_to(&path);
     let tail = Tail::start(&[path.to_str().unwrap()]);
     assert_eq!(tail.next_values(2), [0, 1]);
-    let mut again = TestImage::new(128, "agent");
+    let mut again = TestImage::new(128, "another");
     push(&mut again, 10..12);
     let new = dir.path().join(".new");
     again.write_to(&new);
     fs::rename(&new, &path).unwrap();
     let reset = tail.next();
     assert_eq!((&reset["reset"], reset["instance"].is_string()), (&json!(true), true));
-    assert_eq!(tail.next_values(2), [10, 11]);
+    let event = tail.next();
+    assert_eq!((&event["value"], &event["agent"]), (&json!(10), &json!("another")));
+    assert_eq!(tail.next_values(1), [11]);
 }
 
 #[test]

@@ -176,3 +176,30 @@ fn shell_word(path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telering::core::snapshot::{Losses, Snapshot};
+
+    fn ended(moved: u64, recorded: u64, flow: Flow) -> Ended {
+        let mut account = Account::new().unwrap();
+        account.tx_bytes = moved;
+        account.events = 10;
+        let mut snapshot = Snapshot::default();
+        snapshot.entry_mut(TX_BYTES).unwrap().sum = recorded;
+        Ended { name: "demo-0".into(), path: "demo-0".into(), account, snapshot, flow, readable: 0, unverified: 0 }
+    }
+
+    #[test]
+    fn a_number_that_does_not_agree_is_a_wrong_demo() {
+        let flow =
+            |recorded, exported, staging| Flow { recorded, exported, lost: Losses { staging, ..Losses::default() } };
+        let right = || ended(7, 7, flow(10, 8, 2));
+        assert!(is_right(&[right(), right()]));
+        assert!(!is_right(&[right(), ended(7, 8, flow(10, 8, 2))]));
+        assert!(!is_right(&[ended(7, 7, flow(10, 8, 1))]));
+        assert!(!is_right(&[ended(7, 7, flow(9, 7, 2))]));
+        assert!(!is_right(&[Ended { unverified: 1, ..right() }]));
+    }
+}
