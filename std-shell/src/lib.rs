@@ -7,6 +7,8 @@ pub mod exporter;
 pub mod file;
 mod flush;
 mod fnmatch;
+pub mod reader;
+pub mod source;
 pub mod warn;
 
 pub use agent::{

@@ -3,6 +3,7 @@
 //! It times itself. While records arrive it sleeps for as long as a quarter of the busiest ring takes to
 //! fill at twice the last rate; when it sleeps for long, the recorder that fills a quarter wakes it.
 
+mod latency;
 mod outlet;
 mod pace;
 mod source;
@@ -160,6 +161,7 @@ impl Flusher {
     }
 
     fn run(mut self) {
+        latency::ask_for_short_slices();
         let now_us = self.started_us;
         self.own_event(names::STARTED, 1, now_us);
         let mut pause = Duration::ZERO;
