@@ -15,7 +15,7 @@ use crate::args::{ReadArguments, Start};
 use crate::filter::{Filter, TimeSpan};
 use crate::merge::Merge;
 use crate::output::{Notice, Output, Style};
-use crate::source::{FileStream, Options, has_times, is_nothing_to_consume};
+use crate::source::{FileStream, Options, has_times, is_nothing_to_consume, is_still_to_come};
 use crate::{terminal, time};
 
 /// How long new files of a followed directory stay unseen at the most.
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: ReadArguments) -> anyhow::Result<Outcome> {
 
     let mut files = Files::new(&arguments, !times.is_everything());
     files.open_all(&arguments.paths);
-    if files.merge.streams().next().is_none() && !(arguments.follow && files.has_directories()) {
+    if !files.has_prospects() {
         if files.outcome == Outcome::Done {
             terminal::complain("there is no telemetry file to read. Give the directory that NIXL_TELEMETRY_DIR names");
         }
@@ -75,6 +75,8 @@ struct Files {
     transfers: bool,
     timed: bool,
     directories: Vec<PathBuf>,
+    /// Files to be followed that are not there yet.
+    awaited: Vec<PathBuf>,
     open: HashSet<PathBuf>,
     /// What was said about a file that can't be read, so that it is said once.
     told: HashMap<PathBuf, String>,
@@ -92,6 +94,7 @@ impl Files {
             transfers: arguments.transfers,
             timed,
             directories: Vec::new(),
+            awaited: Vec::new(),
             open: HashSet::new(),
             told: HashMap::new(),
             outcome: Outcome::Done,
@@ -103,14 +106,25 @@ impl Files {
         !self.directories.is_empty()
     }
 
+    /// Whether there is something to read, now or later.
+    fn has_prospects(&self) -> bool {
+        self.merge.streams().next().is_some()
+            || (self.options.follow && (self.has_directories() || !self.awaited.is_empty()))
+    }
+
     fn open_all(&mut self, paths: &[PathBuf]) {
         for path in paths {
             if path.is_dir() {
                 self.directories.push(path.clone());
                 self.scan(path);
             } else if let Err(error) = self.open(path, false) {
-                terminal::complain(terminal::causes(&error));
-                self.outcome = Outcome::NotDone;
+                if self.options.follow && is_still_to_come(&error) {
+                    terminal::complain(format_args!("{}: not there yet; waiting for it", terminal::path(path)));
+                    self.awaited.push(path.clone());
+                } else {
+                    terminal::complain(terminal::causes(&error));
+                    self.outcome = Outcome::NotDone;
+                }
             }
         }
         // From here on, a new file is new from its first event.
@@ -120,6 +134,17 @@ impl Files {
     fn scan_all(&mut self) {
         for directory in self.directories.clone() {
             self.scan(&directory);
+        }
+        for path in std::mem::take(&mut self.awaited) {
+            match self.open(&path, false) {
+                Ok(()) => {}
+                Err(error) => {
+                    if !is_still_to_come(&error) {
+                        self.tell(&path, terminal::causes(&error));
+                    }
+                    self.awaited.push(path);
+                }
+            }
         }
     }
 
@@ -253,7 +278,7 @@ impl Session {
             // What was taken out of a ring and not printed is left in it: the streams don't get to say that
             // they are done.
             std::mem::forget(self.files);
-            return Err(error);
+            return Err(error.context("the events can't be printed"));
         }
         Ok(self.finish())
     }
@@ -271,7 +296,7 @@ impl Session {
                 self.files.scan_all();
                 scanned = Instant::now();
             }
-            if self.files.merge.streams().next().is_none() && !self.files.has_directories() {
+            if !self.files.has_prospects() {
                 return Ok(());
             }
             idle = if printed { IDLE.0 } else { (idle * 2).min(IDLE.1) };
