@@ -1,6 +1,6 @@
 //! The flags between recording threads and the flush thread.
 
-use crate::sync::{AtomicU32, Fault, Ordering, fence_unless, order};
+use crate::sync::{AtomicU32, Fault, Ordering, faulty, fence_unless, order};
 
 /// Who may write a slot: one thread at a time.
 #[derive(Debug, Default)]
@@ -56,7 +56,8 @@ impl SleepFlag {
     pub fn claim_wake_up(&self) -> bool {
         // ORDER wake: the commit comes before the look at the announcement.
         fence_unless(Fault::WakeNoRecorderFence, Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) == 1 && self.0.swap(0, Ordering::Relaxed) == 1
+        self.0.load(Ordering::Relaxed) == 1
+            && (faulty(Fault::WakeWithoutClaim) || self.0.swap(0, Ordering::Relaxed) == 1)
     }
 }
 
