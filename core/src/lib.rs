@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`names`], [`status`] | the one table of built-in events, NIXL's status codes |
 //! | [`event`], [`name`], [`check`] | one record of 56 bytes and what ties it to its place |
+//! | [`layout`] | how telemetry files lay out their bytes |
 //! | [`sync`] | the only choice of atomics |
 
 #![no_std]

@@ -2,7 +2,7 @@
 //!
 //! It also holds the faults of the model tests. Each memory order and each step that a protocol
 //! depends on names a [`Fault`]; under loom a test can switch one on and must then see its model
-//! fail. In every other build [`faulty`] is the constant `false` and costs nothing.
+//! fail. In every other build `faulty` is the constant `false` and costs nothing.
 //!
 //! Pairs of orders carry the same label on both sides: `ORDER ring-commit`, `ORDER ring-intent`,
 //! `ORDER lease`, `ORDER wake`, `ORDER close`, `ORDER totals`, `ORDER copies-data`, `ORDER copies-gen`,

@@ -46,9 +46,9 @@ impl SleepFlag {
         fence_unless(Fault::WakeNoSleeperFence, Ordering::SeqCst);
     }
 
-    /// The flush thread is awake again.
-    pub fn withdraw(&self) {
-        self.0.store(0, Ordering::Relaxed);
+    /// The flush thread is awake again. `false` when a recorder woke it.
+    pub fn withdraw(&self) -> bool {
+        self.0.swap(0, Ordering::Relaxed) == 1
     }
 
     /// Called by a recorder that just committed the last record of a quarter: whether it has to wake the

@@ -1,10 +1,12 @@
 //! Where events go: one exporter per agent, called by its flush thread alone.
 
+mod identity;
 mod nop;
 mod shm;
 
+pub(crate) use identity::Who;
 pub use nop::Nop;
-pub(crate) use shm::Shm;
+pub(crate) use shm::{Shm, ShmSettings};
 
 use std::path::PathBuf;
 

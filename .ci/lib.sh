@@ -1,0 +1,67 @@
+# What the steps share. ./test reads this before each step; a step runs in the project's root folder,
+# with `set -euo pipefail` and no standard input.
+
+# Where cargo builds. Steps that use another compiler or other flags have a folder of their own in it,
+# so that they do not undo each other's work.
+target=${CARGO_TARGET_DIR:-target}
+
+# A tool is missing and can't be installed here. In continuous integration that is a failure:
+# a test never passes by not running. Elsewhere the step is skipped, and says why.
+missing() {
+    echo "missing: $1"
+    if [[ -n ${CI:-} ]]; then
+        echo "failed: in continuous integration every step must run"
+        exit 1
+    fi
+    echo "SKIPPED, not tested: $1"
+    exit 77
+}
+
+# as_root COMMAND...: runs it as root, or explains why that is not possible.
+as_root() {
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        missing "root (or sudo without a password) to run: $*"
+    fi
+}
+
+# packages NAME...: Debian packages that must be installed; installs those that are not.
+packages() {
+    local absent=() name
+    command -v dpkg-query >/dev/null || missing "Debian's packages $* (this is not a Debian system)"
+    for name in "$@"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] || absent+=("$name")
+    done
+    ((${#absent[@]} == 0)) && return
+    echo "installing Debian packages: ${absent[*]}"
+    as_root apt-get -qq update || missing "apt-get update failed"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${absent[@]}" ||
+        missing "apt-get could not install: ${absent[*]}"
+}
+
+# component NAME COMMAND: a part of the Rust toolchain, for example `component clippy cargo-clippy`.
+component() {
+    command -v "$2" >/dev/null && "$2" --version >/dev/null 2>&1 && return
+    echo "installing the Rust component $1"
+    rustup component add "$1" || missing "the Rust component $1: rustup component add $1"
+}
+
+# cargo_tool NAME VERSION: a cargo subcommand from crates.io, built once into the target folder.
+cargo_tool() {
+    local root
+    mkdir -p "$target/tools"
+    root=$(realpath "$target/tools")
+    PATH=$root/bin:$PATH
+    "$1" --version 2>/dev/null | grep -qF "$2" && return
+    echo "building $1 $2 (once, into the target folder)"
+    cargo install "$1" --version "$2" --locked --root "$root" || missing "$1 $2: cargo install $1"
+}
+
+# debian_rust: cargo of the stable toolchain with Debian's rustc, whose library sources Debian packages.
+# That builds for targets that the stable toolchain has no library for.
+debian_rust() {
+    RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 cargo "$@" --locked --target-dir "$target/debian-rust"
+}

@@ -1,0 +1,439 @@
+//! Settings of an agent: what the program says, then what the environment says, then the defaults.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telering_core::slot::Buckets;
+
+use super::hot::{Hot, HotSettings};
+use super::{Agent, Mode, Telemetry, registry};
+use crate::clock::Clock;
+use crate::config::{Allowlist, Config, Enable, ExporterChoice, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
+use crate::exporter::{Exporter, Nop, Shm, ShmSettings, Who};
+use crate::flush::FlushHandle;
+use crate::warn::{OnWarning, Warner, Warning, WarningKind};
+
+/// How long closing an agent waits for its last flush, unless the program says otherwise.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(2);
+/// Records of a slot's ring where nobody drains it: only the totals count.
+const STAGING_UNDRAINED: usize = 64;
+
+/// Why a strict agent did not start: its first warning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("telemetry did not start: {}", warning.message)]
+#[non_exhaustive]
+pub struct StartError {
+    /// The warning.
+    pub warning: Warning,
+}
+
+/// Where events go, as the program wants it.
+enum Sink {
+    Nop,
+    Own(Box<dyn Exporter>),
+}
+
+/// Settings of an agent. What a program sets wins over the environment, with one exception: telemetry
+/// that is off in the environment stays off for [`Builder::enable`].
+#[must_use = "nothing starts before `build`"]
+pub struct Builder {
+    name: String,
+    enable: Option<bool>,
+    capture: bool,
+    dir: Option<PathBuf>,
+    sink: Option<Sink>,
+    buffer_size: Option<u64>,
+    run_interval: Option<Duration>,
+    staging_records: Option<usize>,
+    metrics: Option<String>,
+    rank: Option<String>,
+    file_mode: Option<u32>,
+    histogram_bounds: Option<Vec<u64>>,
+    close_patience: Duration,
+    clock: Option<&'static Clock>,
+    on_warning: Option<OnWarning>,
+    strict: bool,
+    ignore_environment: bool,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("name", &self.name).field("enable", &self.enable).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(super) fn new(name: String) -> Builder {
+        Builder {
+            name,
+            enable: None,
+            capture: false,
+            dir: None,
+            sink: None,
+            buffer_size: None,
+            run_interval: None,
+            staging_records: None,
+            metrics: None,
+            rank: None,
+            file_mode: None,
+            histogram_bounds: None,
+            close_patience: PATIENCE_DEFAULT,
+            clock: None,
+            on_warning: None,
+            strict: false,
+            ignore_environment: false,
+        }
+    }
+
+    /// Telemetry on or off. `true` counts unless the environment says off.
+    pub fn enable(mut self, on: bool) -> Self {
+        self.enable = Some(on);
+        self
+    }
+
+    /// Times transfers in any case, so that each has its own telemetry afterwards. Nothing is exported
+    /// unless telemetry is enabled as well.
+    pub fn capture_telemetry(mut self, on: bool) -> Self {
+        self.capture = on;
+        self
+    }
+
+    /// Directory of the telemetry file. It is made if it is missing.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// An exporter of the program's own, in place of a telemetry file.
+    pub fn exporter(mut self, exporter: Box<dyn Exporter>) -> Self {
+        self.sink = Some(Sink::Own(exporter));
+        self
+    }
+
+    /// Events are counted and dropped: the exporter `NOP`.
+    pub fn nop(mut self) -> Self {
+        self.sink = Some(Sink::Nop);
+        self
+    }
+
+    /// Events in the telemetry file's ring: 64 to 2^24, rounded up to a power of two. Default 4096.
+    pub fn buffer_size(mut self, events: u64) -> Self {
+        self.buffer_size = Some(events);
+        self
+    }
+
+    /// The longest time between two flushes, 1 ms to one hour. Default 100 ms.
+    pub fn run_interval(mut self, interval: Duration) -> Self {
+        self.run_interval = Some(interval);
+        self
+    }
+
+    /// Records in each recording thread's own ring, 64 bytes each: 64 to 2^20, rounded up to a power of
+    /// two. Default 16384.
+    pub fn staging_records(mut self, records: usize) -> Self {
+        self.staging_records = Some(records);
+        self
+    }
+
+    /// Patterns of the events that are recorded, separated by commas: `agent_tx_*,agent_err_*`.
+    pub fn metrics(mut self, patterns: impl Into<String>) -> Self {
+        self.metrics = Some(patterns.into());
+        self
+    }
+
+    /// Rank of this process within its job.
+    pub fn rank(mut self, rank: impl Into<String>) -> Self {
+        self.rank = Some(rank.into());
+        self
+    }
+
+    /// Permission bits of the telemetry file. Default 0644.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.file_mode = Some(mode);
+        self
+    }
+
+    /// Upper bounds of the latency histograms: whole microseconds, increasing, 32 at the most.
+    pub fn histogram_bounds(mut self, bounds: impl Into<Vec<u64>>) -> Self {
+        self.histogram_bounds = Some(bounds.into());
+        self
+    }
+
+    /// How long closing waits for the last flush. What is not out by then is counted as lost. Default 2 s.
+    pub fn close_patience(mut self, patience: Duration) -> Self {
+        self.close_patience = patience;
+        self
+    }
+
+    /// Another clock, for tests.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(Box::leak(Box::new(clock)));
+        self
+    }
+
+    /// Hears of warnings; without it they go to the `log` crate, else to stderr.
+    pub fn on_warning(mut self, hear: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(hear));
+        self
+    }
+
+    /// Makes each warning at the start an error of [`Builder::try_build`].
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Takes nothing from the environment.
+    pub fn ignore_environment(mut self, ignore: bool) -> Self {
+        self.ignore_environment = ignore;
+        self
+    }
+
+    /// Starts the agent. Whatever is wrong is told as a warning, and the agent does less.
+    pub fn build(mut self) -> Telemetry {
+        self.strict = false;
+        match self.try_build() {
+            Ok(agent) => agent,
+            Err(_) => unreachable!("only a strict agent fails to start"),
+        }
+    }
+
+    /// Starts the agent.
+    ///
+    /// # Errors
+    /// [`StartError`] with the first warning, if [`Builder::strict`] was asked for.
+    pub fn try_build(self) -> Result<Telemetry, StartError> {
+        let mut start = Start { warner: Warner::new(self.on_warning.clone()), strict: self.strict, failed: None };
+        let config = self.settings(&mut start);
+        let clock = self.clock.unwrap_or_else(process_clock);
+        let mode = wanted_mode(self.enable, self.capture, &config, self.sink.is_some());
+        if mode == Mode::Off || start.failed.is_some() {
+            let agent = Agent {
+                name: self.name,
+                mode: Mode::Off,
+                timed: false,
+                hot: Arc::new(Hot::new(hot_settings(&config, clock, STAGING_UNDRAINED, &start.warner))),
+                flush: None,
+            };
+            return start.end(agent);
+        }
+        let instance = registry::next_instance();
+        let exporter = if mode == Mode::Exported {
+            make_exporter(self.sink, &config, &self.name, instance, &mut start)
+        } else {
+            None
+        };
+        let staging = if exporter.is_some() { config.staging_records } else { STAGING_UNDRAINED };
+        let hot = Arc::new(Hot::new(hot_settings(&config, clock, staging, &start.warner)));
+        registry::enter(&hot);
+        let flush = exporter.and_then(|exporter| {
+            match FlushHandle::start(&hot, exporter, config.run_interval, self.close_patience) {
+                Ok(flush) => Some(flush),
+                Err(error) => {
+                    let message = format!("telemetry is not exported: no thread for its flushes: {error}");
+                    start.warn(Warning::new(WarningKind::Exporter, message));
+                    None
+                }
+            }
+        });
+        let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
+        let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
+        start.end(Agent { name: self.name, mode, timed, hot, flush })
+    }
+
+    /// The environment's settings with the program's in their places.
+    fn settings(&self, start: &mut Start) -> Config {
+        let (mut config, warnings) =
+            if self.ignore_environment { (Config::default(), Vec::new()) } else { Config::from_env() };
+        // Of an agent that does nothing nobody wants to hear.
+        let wanted =
+            self.enable != Some(false) && (self.enable.is_some() || self.capture || config.enable != Enable::Unset);
+        for warning in warnings {
+            if wanted {
+                start.warn(warning);
+            }
+        }
+        let mut note = |setting: &str, note: Option<String>| {
+            if let Some(note) = note {
+                start.warn(Warning::new(WarningKind::Config, format!("{setting}: {note}")));
+            }
+        };
+        if let Some(dir) = &self.dir {
+            config.dir = Some(dir.clone());
+        }
+        if let Some(events) = self.buffer_size {
+            let (capacity, said) = buffer_capacity(events);
+            config.buffer_size = capacity;
+            note("buffer_size", said);
+        }
+        if let Some(records) = self.staging_records {
+            let (capacity, said) = staging_capacity(records);
+            config.staging_records = capacity;
+            note("staging_records", said);
+        }
+        if let Some(interval) = self.run_interval {
+            let ms = interval.as_millis().min(u128::from(u64::MAX)) as u64;
+            if RUN_INTERVAL_MS.contains(&ms) {
+                config.run_interval = interval;
+            } else {
+                let range = format!("{ms} ms is not within {RUN_INTERVAL_MS:?} ms, {:?} is used", config.run_interval);
+                note("run_interval", Some(range));
+            }
+        }
+        if let Some(mode) = self.file_mode {
+            if crate::config::FILE_MODES.contains(&mode) {
+                config.file_mode = mode;
+            } else {
+                note("file_mode", Some(format!("{mode:o} is not within 400 to 777, {:o} is used", config.file_mode)));
+            }
+        }
+        if let Some(bounds) = &self.histogram_bounds {
+            match Buckets::new(bounds) {
+                Ok(_) => config.histogram_bounds.clone_from(bounds),
+                Err(error) => note("histogram_bounds", Some(format!("{error}; the bounds before are used"))),
+            }
+        }
+        if let Some(rank) = &self.rank {
+            config.rank = Some(rank.clone());
+        }
+        if let Some(patterns) = &self.metrics {
+            let (allowlist, warnings) = Allowlist::from_patterns(patterns);
+            config.allowlist = allowlist;
+            warnings.into_iter().for_each(|warning| start.warn(warning));
+        }
+        config
+    }
+}
+
+/// What happened while an agent starts.
+struct Start {
+    warner: Warner,
+    strict: bool,
+    failed: Option<Warning>,
+}
+
+impl Start {
+    fn warn(&mut self, warning: Warning) {
+        if !self.strict {
+            self.warner.tell(&warning);
+        } else if self.failed.is_none() {
+            self.failed = Some(warning);
+        }
+    }
+
+    fn end(self, agent: Agent) -> Result<Telemetry, StartError> {
+        match self.failed {
+            Some(warning) => Err(StartError { warning }),
+            None => Ok(Telemetry(Arc::new(agent))),
+        }
+    }
+}
+
+fn process_clock() -> &'static Clock {
+    static CLOCK: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
+    CLOCK.get_or_init(Clock::of_process)
+}
+
+fn hot_settings(config: &Config, clock: &'static Clock, staging_records: usize, warner: &Warner) -> HotSettings {
+    HotSettings {
+        id: registry::new_id(),
+        clock,
+        allowlist: config.allowlist.clone(),
+        buckets: Buckets::new(&config.histogram_bounds).unwrap_or_default(),
+        staging_records,
+        warner: warner.clone(),
+    }
+}
+
+/// The rules of who may turn telemetry on (docs/architecture.md, "On and off").
+fn wanted_mode(enable: Option<bool>, capture: bool, config: &Config, own_sink: bool) -> Mode {
+    let enabled = match (enable, config.enable) {
+        (Some(false), _) => return Mode::Off,
+        (_, Enable::Off) => false,
+        (Some(true), _) | (_, Enable::On) => true,
+        (None, Enable::Unset) => false,
+    };
+    let has_sink = own_sink || config.exporter.is_some() || config.dir.is_some();
+    match (enabled, capture) {
+        (true, _) if has_sink => Mode::Exported,
+        (true, _) | (false, true) => Mode::Captured,
+        (false, false) => Mode::Off,
+    }
+}
+
+fn make_exporter(
+    sink: Option<Sink>,
+    config: &Config,
+    name: &str,
+    instance: u64,
+    start: &mut Start,
+) -> Option<Box<dyn Exporter>> {
+    let choice = match sink {
+        Some(Sink::Own(exporter)) => return Some(exporter),
+        Some(Sink::Nop) => ExporterChoice::Nop,
+        None => config.exporter.clone().unwrap_or(ExporterChoice::Shm),
+    };
+    let problem = match (choice, &config.dir) {
+        (ExporterChoice::Nop, _) => return Some(Box::new(Nop)),
+        (ExporterChoice::Shm, Some(directory)) => {
+            let settings = ShmSettings {
+                directory: directory.clone(),
+                capacity: config.buffer_size,
+                file_mode: config.file_mode,
+                bounds: config.histogram_bounds.clone(),
+                who: Who::of_this_process(name, instance, config.rank.as_deref().unwrap_or_default()),
+            };
+            match Shm::new(settings, &start.warner) {
+                Ok(exporter) => return Some(Box::new(exporter)),
+                Err(error) => Warning::new(WarningKind::File, error.to_string()),
+            }
+        }
+        (ExporterChoice::Shm, None) => Warning::new(
+            WarningKind::Config,
+            "the exporter BUFFER needs a directory and there is none: set NIXL_TELEMETRY_DIR; nothing is exported",
+        ),
+        (ExporterChoice::Named(other), _) => Warning::new(
+            WarningKind::Config,
+            format!("there is no exporter '{other}': BUFFER and NOP are known (case counts); nothing is exported"),
+        ),
+    };
+    start.warn(problem);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(enable: Option<bool>, capture: bool, variable: Option<&str>, dir: bool) -> Mode {
+        let lookup = |name: &str| match name {
+            "NIXL_TELEMETRY_ENABLE" => variable.map(Into::into),
+            "NIXL_TELEMETRY_DIR" if dir => Some("/dev/shm/x".into()),
+            _ => None,
+        };
+        let (config, _) = Config::from_lookup(lookup, []);
+        wanted_mode(enable, capture, &config, false)
+    }
+
+    #[test]
+    fn the_environment_and_the_program_decide_together() {
+        use Mode::{Captured, Exported, Off};
+        for (enable, capture, variable, dir, expected) in [
+            (None, false, None, true, Off),
+            (None, false, Some("yes"), true, Exported),
+            (None, false, Some("yes"), false, Captured),
+            (None, false, Some("maybe"), true, Off),
+            (None, true, None, true, Captured),
+            (None, true, Some("no"), true, Captured),
+            (None, true, Some("1"), true, Exported),
+            (Some(true), false, None, true, Exported),
+            (Some(true), false, None, false, Captured),
+            (Some(true), false, Some("off"), true, Off),
+            (Some(true), true, Some("off"), true, Captured),
+            (Some(false), true, Some("on"), true, Off),
+        ] {
+            assert_eq!(mode(enable, capture, variable, dir), expected, "{enable:?} {capture} {variable:?} {dir}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One transfer: begun, posted, finished or failed; its own telemetry afterwards.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use telering_core::Status;
+use telering_core::slot::{Group, Operation, Transfer as Finished};
+
+use super::local::{self, ById};
+use crate::clock::Clock;
+
+/// What one finished transfer did: NIXL's per-transfer telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransferTelemetry {
+    /// When it began, in wall-clock time.
+    pub start: SystemTime,
+    /// From the beginning until the backend had the request. Whole microseconds.
+    pub post_duration: Duration,
+    /// From the beginning to completion; includes the post. Whole microseconds.
+    pub xfer_duration: Duration,
+    /// Bytes moved.
+    pub total_bytes: u64,
+    /// Descriptors of the request.
+    pub descriptor_count: u64,
+}
+
+/// A transfer that an engine timed itself, for `Telemetry::record_transfer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferRecord {
+    /// Which way the bytes went.
+    pub operation: Operation,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Descriptors of the request.
+    pub descriptors: u32,
+    /// From the beginning until the backend had the request.
+    pub post_duration: Duration,
+    /// From the beginning to completion.
+    pub xfer_duration: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Telemetry is off: nothing is timed.
+    Off,
+    Begun,
+    Posted,
+    Finished,
+    Failed,
+}
+
+/// A transfer under way. It may begin on one thread and finish on another. Dropped unfinished it records
+/// one `NIXL_ERR_CANCELED`.
+///
+/// ```
+/// use telering::Operation;
+/// # let agent = telering::Telemetry::builder("doc").ignore_environment(true).capture_telemetry(true).build();
+/// let mut transfer = agent.begin_transfer(Operation::Write, 4096, 1);
+/// // ... hand it to the backend ...
+/// transfer.posted();
+/// // ... until it is done ...
+/// transfer.finish();
+/// let telemetry = transfer.telemetry().expect("finished, and telemetry is on");
+/// assert_eq!(telemetry.total_bytes, 4096);
+/// ```
+#[derive(Debug)]
+#[must_use = "a transfer that is dropped at once counts as cancelled"]
+pub struct Transfer {
+    agent: u64,
+    clock: &'static Clock,
+    start: u64,
+    post_us: u64,
+    xfer_us: u64,
+    bytes: u64,
+    descriptors: u32,
+    operation: Operation,
+    group: Group,
+    state: State,
+}
+
+impl Transfer {
+    #[inline(always)]
+    pub(super) fn begin(
+        agent: u64,
+        clock: &'static Clock,
+        group: Group,
+        operation: Operation,
+        bytes: u64,
+        descriptors: u32,
+    ) -> Transfer {
+        let state = State::Begun;
+        Transfer {
+            agent,
+            clock,
+            start: clock.ticks(),
+            post_us: 0,
+            xfer_us: 0,
+            bytes,
+            descriptors,
+            operation,
+            group,
+            state,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn off(agent: u64, clock: &'static Clock, operation: Operation) -> Transfer {
+        Transfer {
+            agent,
+            clock,
+            start: 0,
+            post_us: 0,
+            xfer_us: 0,
+            bytes: 0,
+            descriptors: 0,
+            operation,
+            group: Group::NONE,
+            state: State::Off,
+        }
+    }
+
+    /// The backend has the request. A transfer that completes inside the post needs no call: finish it.
+    #[inline]
+    pub fn posted(&mut self) {
+        if self.state == State::Begun {
+            self.post_us = self.clock.us_between(self.start, self.clock.ticks());
+            self.state = State::Posted;
+        }
+    }
+
+    /// The transfer completed. A second call, or one after [`Transfer::fail`], does nothing.
+    #[inline]
+    pub fn finish(&mut self) {
+        if !matches!(self.state, State::Begun | State::Posted) {
+            return;
+        }
+        let ticks = self.clock.ticks();
+        let xfer_us = self.clock.us_between(self.start, ticks);
+        if self.state == State::Begun {
+            self.post_us = xfer_us;
+        }
+        self.xfer_us = xfer_us.max(self.post_us);
+        self.state = State::Finished;
+        if self.group == Group::NONE {
+            return;
+        }
+        let finished = Finished {
+            ticks,
+            operation: self.operation,
+            group: self.group,
+            bytes: self.bytes,
+            post_us: self.post_us,
+            xfer_us: self.xfer_us,
+            descriptors: self.descriptors,
+        };
+        local::record(ById(self.agent), |hot, owned| owned.slot.transfer(owned.ring(), &hot.buckets, &finished));
+    }
+
+    /// The transfer failed: one error event. A second call, or one after [`Transfer::finish`], does nothing.
+    pub fn fail(&mut self, status: Status) {
+        match self.state {
+            State::Begun | State::Posted => self.state = State::Failed,
+            State::Off | State::Finished | State::Failed => return,
+        }
+        let ticks = self.clock.ticks();
+        super::record_error(ById(self.agent), ticks, status);
+    }
+
+    /// Whether the transfer has finished. Always `false` while telemetry is off.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.state == State::Finished
+    }
+
+    /// What the transfer did: `None` while it is under way, when it failed, and when telemetry is off.
+    #[must_use]
+    pub fn telemetry(&self) -> Option<TransferTelemetry> {
+        (self.state == State::Finished).then(|| TransferTelemetry {
+            start: UNIX_EPOCH + Duration::from_micros(self.clock.anchor().unix_us(self.start)),
+            post_duration: Duration::from_micros(self.post_us),
+            xfer_duration: Duration::from_micros(self.xfer_us),
+            total_bytes: self.bytes,
+            descriptor_count: self.descriptors.into(),
+        })
+    }
+}
+
+impl Drop for Transfer {
+    #[inline]
+    fn drop(&mut self) {
+        if matches!(self.state, State::Begun | State::Posted) {
+            self.fail(Status::Canceled);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! From staging records to events in an exporter's hands, and the books about it.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use telering_core::layout::parts::dynamic::ROOM;
+use telering_core::names::{self, BUILT_IN};
+use telering_core::slot::{Group, Operation, Staged, StagedKind, Transfer};
+use telering_core::snapshot::{DynamicTotal, Flow, Total};
+use telering_core::{Category, Name};
+
+use crate::clock::Anchor;
+use crate::exporter::{Event, ExportError, Exporter, Totals};
+use crate::warn::{Warner, WarningKind};
+
+/// Events handed to an exporter at once.
+const BATCH: usize = 1024;
+/// An anchor may move the wall clock back by so much without a step being suspected.
+const JITTER_US: u64 = 10_000;
+
+/// Names of the built-in events, as a telemetry file has them.
+const NAMES: [Name; BUILT_IN.len()] = {
+    let mut all = [Name::from_static(""); BUILT_IN.len()];
+    let mut row = 0;
+    while row < BUILT_IN.len() {
+        all[row] = Name::from_static(BUILT_IN[row].file_name());
+        row += 1;
+    }
+    all
+};
+
+/// Turns staging records into events, exports them and keeps the books.
+pub(super) struct Outlet {
+    exporter: Option<Box<dyn Exporter>>,
+    warner: Warner,
+    batch: Vec<Event>,
+    anchor: Anchor,
+    /// Time of the last event, so that a new anchor never turns time back.
+    last: (u64, u64),
+    pub(super) flow: Flow,
+    pub(super) dynamic: Vec<DynamicTotal>,
+    places: HashMap<(Category, Name), usize>,
+    pub(super) dynamic_overflow: u64,
+    failing: bool,
+}
+
+impl Outlet {
+    pub(super) fn new(exporter: Box<dyn Exporter>, warner: Warner, anchor: Anchor) -> Outlet {
+        Outlet {
+            exporter: Some(exporter),
+            warner,
+            batch: Vec::with_capacity(BATCH),
+            anchor,
+            last: (0, 0),
+            flow: Flow::default(),
+            dynamic: Vec::new(),
+            places: HashMap::new(),
+            dynamic_overflow: 0,
+            failing: false,
+        }
+    }
+
+    pub(super) fn set_anchor(&mut self, anchor: Anchor) {
+        self.anchor = anchor;
+    }
+
+    /// Unix time of a moment; never earlier than that of an earlier moment because of a new anchor.
+    fn unix_us(&mut self, ticks: u64) -> u64 {
+        let (last_ticks, last_us) = self.last;
+        let mut us = self.anchor.unix_us(ticks);
+        if ticks >= last_ticks {
+            if us < last_us && last_us - us < JITTER_US {
+                us = last_us;
+            }
+            self.last = (ticks, us);
+        }
+        us
+    }
+
+    /// Takes one staging record.
+    pub(super) fn take(&mut self, staged: Staged) {
+        let timestamp_us = self.unix_us(staged.ticks);
+        match staged.kind {
+            StagedKind::Transfer(transfer) => self.take_transfer(timestamp_us, &transfer),
+            StagedKind::Single { id, value } => self.put(timestamp_us, id, value, 1),
+            StagedKind::Named { category, name, value } => {
+                self.count(category, name, value, timestamp_us);
+                let event = Event { timestamp_us, value, id: Event::NAMED, category, name, group: 1 };
+                self.batch.push(event);
+            }
+            // A kind that a later core stages and this shell doesn't know.
+            _ => self.flow.lost.exporter += staged.events(),
+        }
+        if self.batch.len() > BATCH - 4 {
+            self.ship();
+        }
+    }
+
+    fn take_transfer(&mut self, timestamp_us: u64, transfer: &Transfer) {
+        let (bytes, requests) = match transfer.operation {
+            Operation::Write => (names::TX_BYTES, names::TX_REQUESTS),
+            Operation::Read => (names::RX_BYTES, names::RX_REQUESTS),
+        };
+        let mut left = transfer.group.events() as u8;
+        for (part, id, value) in [
+            (Group::POST_TIME, names::XFER_POST_TIME, transfer.post_us),
+            (Group::XFER_TIME, names::XFER_TIME, transfer.xfer_us),
+            (Group::BYTES, bytes, transfer.bytes),
+            (Group::REQUESTS, requests, 1),
+        ] {
+            if transfer.group.has(part) {
+                self.put(timestamp_us, id, value, left);
+                left -= 1;
+            }
+        }
+    }
+
+    fn put(&mut self, timestamp_us: u64, id: u32, value: u64, group: u8) {
+        if let Some(event) = built_in(timestamp_us, id, value, group) {
+            self.batch.push(event);
+        }
+    }
+
+    /// Counts a custom or backend event by its name.
+    fn count(&mut self, category: Category, name: Name, value: u64, timestamp_us: u64) {
+        let place = match self.places.get(&(category, name)) {
+            Some(&place) => place,
+            None if self.dynamic.len() < ROOM => {
+                self.places.insert((category, name), self.dynamic.len());
+                self.dynamic.push(DynamicTotal { name, category, total: Total::default() });
+                self.dynamic.len() - 1
+            }
+            None => {
+                self.dynamic_overflow += 1;
+                return;
+            }
+        };
+        let total = &mut self.dynamic[place].total;
+        total.sum = total.sum.wrapping_add(value);
+        total.count += 1;
+        total.last = value;
+        total.last_us = timestamp_us;
+    }
+
+    /// Exports what waits. Application events that were refused are counted as lost.
+    pub(super) fn ship(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let lost = self.export(&batch);
+        self.flow.exported += batch.len() as u64 - lost;
+        self.flow.lost.exporter += lost;
+        self.batch = batch;
+        self.batch.clear();
+    }
+
+    /// Exports an event of our own, which stands outside the books.
+    pub(super) fn ship_own(&mut self, id: u32, value: u64, now_us: u64) {
+        if let Some(event) = built_in(now_us, id, value, 1) {
+            self.export(&[event]);
+        }
+    }
+
+    /// Returns how many of the events were lost.
+    fn export(&mut self, events: &[Event]) -> u64 {
+        let all = events.len() as u64;
+        let Some(result) = self.call(|exporter| exporter.export(events)) else { return all };
+        match result {
+            Ok(()) => {
+                self.failing = false;
+                0
+            }
+            Err(ExportError { lost, message }) => {
+                if !self.failing {
+                    self.failing = true;
+                    self.warner.warn(WarningKind::Exporter, message);
+                }
+                lost.min(all)
+            }
+        }
+    }
+
+    /// Calls the exporter; one that panics is never called again.
+    fn call<T>(&mut self, call: impl FnOnce(&mut dyn Exporter) -> T) -> Option<T> {
+        let exporter = self.exporter.as_mut()?;
+        match catch_unwind(AssertUnwindSafe(|| call(exporter.as_mut()))) {
+            Ok(value) => Some(value),
+            Err(_) => {
+                // Its destructor may panic again: leave it where it is.
+                std::mem::forget(self.exporter.take());
+                self.warner.warn(
+                    WarningKind::Exporter,
+                    "the exporter panicked: it is not called again and its events are counted as lost; \
+                     the transfers go on",
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn publish(&mut self, totals: &Totals<'_>) {
+        self.call(|exporter| exporter.publish(totals));
+    }
+
+    pub(super) fn housekeep(&mut self, now_us: u64) {
+        self.call(|exporter| exporter.housekeep(now_us));
+    }
+
+    pub(super) fn close(&mut self, now_us: u64) {
+        self.call(|exporter| exporter.close(now_us));
+        if let Some(exporter) = self.exporter.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(exporter)));
+        }
+    }
+
+    pub(super) fn path(&mut self) -> Option<PathBuf> {
+        self.call(|exporter| exporter.path()).flatten()
+    }
+
+    pub(super) fn file_trouble(&mut self) -> u64 {
+        self.call(|exporter| exporter.file_trouble()).unwrap_or_default()
+    }
+}
+
+fn built_in(timestamp_us: u64, id: u32, value: u64, group: u8) -> Option<Event> {
+    let row = names::index_of(id)?;
+    Some(Event { timestamp_us, value, id, category: BUILT_IN[row].category, name: NAMES[row], group })
+}
