@@ -13,6 +13,12 @@ pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub use portable_atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+// What lets a mapped file be used as `&[AtomicU64]`.
+#[cfg(not(loom))]
+static_assertions::assert_eq_size!(AtomicU64, u64);
+#[cfg(not(loom))]
+static_assertions::const_assert_eq!(core::mem::align_of::<AtomicU64>(), 8);
+
 macro_rules! faults {
     ($($(#[$doc:meta])* $fault:ident,)*) => {
         /// A deliberate fault that a model test switches on to prove that the model would see it.

@@ -9,13 +9,15 @@ mod publish;
 
 pub use format::{FormatError, Identity, ImagePlan, PartSet};
 
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
 use crate::event::{RECORD_WORDS, Record};
 use crate::layout::image::{self, State, control, nixl_header};
 use crate::ring::{AttachError, Producer, Ring, attach};
 use crate::sync::{AtomicU64, Fault, Ordering, order};
 
 /// What the producer of an image knows for itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ImageState {
     plan: ImagePlan,
     next: u64,
@@ -30,6 +32,10 @@ pub struct Image<'m, 's> {
     memory: &'m [AtomicU64],
     state: &'s mut ImageState,
 }
+
+// A copy would write from an old position, over records that readers believe to be whole.
+assert_not_impl_any!(ImageState: Clone, Copy);
+assert_impl_all!(ImageState: Send);
 
 impl ImageState {
     /// Where everything stands.

@@ -21,8 +21,17 @@ pub use cursor::{Cursor, Drained, Look};
 pub use producer::Producer;
 pub use window::{Claim, Settled, Window};
 
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
 use crate::layout::image;
 use crate::sync::{AtomicU64, Ordering};
+
+// Any thread may look at a ring, and its producer may move to another thread. Only one of it: a copy would go on
+// from an old position over records that readers believe to be whole.
+assert_impl_all!(Ring<'static, 7>: Send, Sync, Copy);
+assert_impl_all!(Producer<'static, 7>: Send);
+assert_not_impl_any!(Producer<'static, 7>: Clone, Copy);
+assert_impl_all!(Cursor: Send, Sync);
 
 /// Why memory can't be a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,7 +41,9 @@ pub struct SleepFlag(AtomicU32);
 impl SleepFlag {
     /// Announces a sleep. Look at the rings *after* this, and sleep only if none is past its quarter.
     pub fn announce(&self) {
-        self.0.store(1, Ordering::Relaxed);
+        // A swap, as everywhere on this word: its changes form one chain, which a model can follow (loom lets a
+        // later swap overlook a plain store that met another thread's swap).
+        self.0.swap(1, Ordering::Relaxed);
         // ORDER wake: the announcement comes before the look at the rings.
         fence_unless(Fault::WakeNoSleeperFence, Ordering::SeqCst);
     }

@@ -33,7 +33,7 @@ fn start(at: fn(&Ring<'_, WORDS>) -> Cursor) {
 }
 
 fn oldest() {
-    check_bounded(PREEMPTIONS, || start(|ring| Cursor::oldest(ring)));
+    check_bounded(PREEMPTIONS, || start(Cursor::oldest));
 }
 
 fn newest() {

@@ -47,8 +47,6 @@ fn record_and_drain() {
 }
 
 fn drained_is_counted() {
-    // A transfer stores 20 words: every order of two of them takes far too long. The fault shows with one
-    // preemption; three let the drain meet the second transfer in the middle.
     check(record_and_drain);
 }
 
