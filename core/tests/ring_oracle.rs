@@ -4,7 +4,7 @@
 use heapless::HistoryBuf;
 use proptest::prelude::*;
 use telering_core::ring::{Cursor, Look, Producer, Ring, RingError};
-use telering_core::sync::AtomicU64;
+use telering_core::sync::{AtomicU64, Ordering};
 
 const WORDS: usize = 3;
 type Words = [u64; WORDS];
@@ -111,6 +111,34 @@ proptest! {
         compare::<32>(&steps)?;
         compare::<256>(&steps)?;
     }
+}
+
+proptest! {
+    /// Whoever writes into shared memory can write positions too.
+    #[test]
+    fn no_position_makes_a_reader_panic_or_read_outside(
+        looks in prop::collection::vec((any_position(), any_position(), 1_usize..10), 1..20),
+        start in any_position(),
+    ) {
+        let (intent, committed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let records: [[AtomicU64; WORDS]; 4] = std::array::from_fn(|_| Default::default());
+        let ring = Ring::new(&intent, &committed, &records).expect("a power of two");
+        let mut readers = [Cursor::at(&ring, start), Cursor::at(&ring, start)];
+        for (announced, finished, size) in looks {
+            intent.store(announced.to_le(), Ordering::Relaxed);
+            committed.store(finished.to_le(), Ordering::Relaxed);
+            readers[0].look(&ring);
+            let mut buffer = vec![[0; WORDS]; size];
+            if let Some(drained) = readers[1].drain(&ring, Cursor::committed(&ring), &mut buffer) {
+                prop_assert!(drained.start + drained.count <= size);
+            }
+            Cursor::oldest(&ring).look(&ring);
+        }
+    }
+}
+
+fn any_position() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..20, any::<u64>(), u64::MAX - 20..=u64::MAX]
 }
 
 #[test]
