@@ -8,7 +8,7 @@ use crate::layout::image::{
     extension_offset, head, max_batch, nixl_header,
 };
 use crate::layout::parts::{PartKind, PartRow, dynamic, identity, metrics};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Fault, Ordering, order};
 
 /// Which parts an image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl ImagePlan {
         image.set_heartbeat(created_us);
         image.set_state(State::Open);
         // ORDER image-magic: whoever sees the magic number sees everything above.
-        magic.store(MAGIC.to_le(), Ordering::Release);
+        magic.store(MAGIC.to_le(), order(Ordering::Release, Fault::ImageRelaxedMagic));
         Ok(state)
     }
 
