@@ -3,7 +3,7 @@
 mod image_material;
 
 use image_material::*;
-use telering_core::image::{FormatError, Identity, Image, ImagePlan, PartSet};
+use telering_core::image::{FormatError, Identity, Image, ImagePlan, PartSet, TakeUpError};
 use telering_core::layout::image::{
     CAPACITY_MAX, Head, PART_ROW_SIZE, State, TimeBase, control, extension_offset, head, nixl_header, u32_at, u64_at,
 };
@@ -193,4 +193,26 @@ fn both_copies_of_the_metrics_verify_and_carry_their_generation() {
         assert_eq!(u64_at(copy, dynamic::COPY_SIZE - 8), CopyCheck::of_bytes(body));
         assert!(copy[dynamic::COPY_ENTRIES..].starts_with(b"cache_hit\0"));
     }
+}
+
+#[test]
+fn a_part_of_another_shape_is_not_taken_up() {
+    // Its numbers would go on being shown as current, since nobody writes them any more.
+    let (memory, _) = formatted(4, PartSet::ALL);
+    let table = (extension_offset(4).expect("a capacity") as usize + control::PART_TABLE) / 8;
+    let length_of_first = &memory[table + 2];
+    let whole = length_of_first.load(Ordering::Relaxed);
+    length_of_first.store(whole - 64, Ordering::Relaxed);
+    assert!(matches!(Image::take_up(&memory), Err(TakeUpError::Head(_))));
+    length_of_first.store(whole, Ordering::Relaxed);
+    assert!(Image::take_up(&memory).is_ok());
+}
+
+#[test]
+fn a_device_without_a_wall_clock_starts_with_no_heartbeat() {
+    let plan = ImagePlan::new(4, PartSet::NONE, TimeBase::Boot).expect("a capacity");
+    let memory = memory(plan.words());
+    plan.format(&memory, false, INSTANCE, 1_736_951_425_000_000, &who(), &[]).expect("the right length");
+    let heartbeat = (extension_offset(4).expect("a capacity") as usize + control::HEARTBEAT) / 8;
+    assert_eq!(memory[heartbeat].load(Ordering::Relaxed), 0);
 }
