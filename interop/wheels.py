@@ -79,7 +79,7 @@ PT_LOAD, PT_DYNAMIC, PF_W, PAGE = 1, 2, 2, 4096
 
 
 def make_dynamic_section_writable(elf):
-    """Repairs a fault of the wheels of 1.2.0 and 1.3.2: the dynamic section reaches into a page of a read-only
+    """Repairs a fault of the wheels of 1.2.0 to 1.3.2: the dynamic section reaches into a page of a read-only
     segment, and the loader, which writes to it, crashes before main. Works on a copy of the file; returns whether it was needed."""
     if elf[:5] != b"\x7fELF\x02":
         return False
