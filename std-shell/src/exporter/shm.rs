@@ -5,11 +5,14 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use telering_core::Record;
+use telering_core::Name;
+use telering_core::event::Template;
 use telering_core::image::{Image, ImagePlan, ImageState, PartSet};
 use telering_core::layout::image::TimeBase;
+use telering_core::names::{self, BUILT_IN};
 use telering_core::snapshot::{ClockInfo, DynamicTotal, Flow, Notices, Snapshot};
 use telering_core::sync::AtomicU64;
 
@@ -41,6 +44,8 @@ pub(crate) struct Shm {
     state: ImageState,
     /// The numbers as last published: what a new file starts with.
     kept: Kept,
+    /// Of the names table's rows. Shared, since the image borrows everything else.
+    templates: Arc<[Template]>,
     trouble: u64,
     /// Seconds until a new file is tried again, and how long the last pause was.
     retry: Retry,
@@ -119,7 +124,18 @@ impl Shm {
         })?;
         // Only a bug here can have left the image without a state: the plan and the memory are as long as each other.
         let state = state.ok_or_else(|| invalid("too many histogram bounds".to_owned()))?;
-        Ok(Shm { maker, file, state, kept: Kept::default(), trouble: 0, retry: Retry::default(), closed: false })
+        let templates =
+            BUILT_IN.iter().map(|row| Template::new(row.category, Name::from_static(row.file_name()))).collect();
+        Ok(Shm {
+            maker,
+            file,
+            state,
+            kept: Kept::default(),
+            templates,
+            trouble: 0,
+            retry: Retry::default(),
+            closed: false,
+        })
     }
 
     /// The image, once its file was looked at. If the file was lost, a new one.
@@ -169,6 +185,7 @@ impl Shm {
 impl Exporter for Shm {
     fn export(&mut self, events: &[Event]) -> Result<(), ExportError> {
         let mut rest = events;
+        let templates = self.templates.clone();
         while !rest.is_empty() {
             let Ok(mut image) = self.image() else {
                 return Err(ExportError { lost: rest.len() as u64, message: self.retry.message.clone() });
@@ -176,10 +193,14 @@ impl Exporter for Shm {
             let (batch, after) = rest.split_at(batch_len(rest, image.max_batch() as usize));
             let mut events = batch.iter();
             image.push_batch(batch.len() as u64, |position| {
-                let record = events.next().map_or_else(Record::filler, |event| {
-                    Record::new(event.timestamp_us, event.category, event.name, event.value)
-                });
-                record.sealed(position).to_words()
+                let Some(event) = events.next() else {
+                    unreachable!("a batch asks for as many records as it was told to have")
+                };
+                let template = match names::index_of(event.id) {
+                    Some(row) => templates[row],
+                    None => Template::new(event.category, event.name),
+                };
+                template.sealed(position, event.timestamp_us, event.value)
             });
             rest = after;
         }
