@@ -49,6 +49,8 @@ pub use agent::{
     BACKEND_EVENTS_MAX, Backend, BackendEvent, Builder, Mode, StartError, Telemetry, Transfer, TransferRecord,
     TransferTelemetry,
 };
+#[doc(hidden)]
+pub use flush::ByHand;
 pub use fnmatch::fnmatch;
 pub use telering_core as core;
 pub use telering_core::slot::Operation;

@@ -8,6 +8,7 @@ mod format;
 mod publish;
 
 pub use format::{FormatError, Identity, ImagePlan, PartSet};
+pub use publish::Prepared;
 
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -104,6 +105,22 @@ impl Image<'_, '_> {
         // ORDER nixl-write: a stock reader that sees this index also sees the records before it.
         let write_pos = self.at(nixl_header::WRITE_POS);
         write_pos.store((self.state.next & mask).to_le(), order(Ordering::Release, Fault::ImageRelaxedWritePos));
+    }
+
+    /// Records written since the image was formatted: the position of the next one.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.state.next
+    }
+
+    /// Writes records that readers see together. They were sealed before, for the positions from
+    /// [`Image::written`] on, so that all that is left to do with the shared memory is a copy.
+    ///
+    /// # Panics
+    /// If there are more than [`Image::max_batch`].
+    pub fn push_sealed(&mut self, records: &[[u64; RECORD_WORDS]]) {
+        let first = self.state.next;
+        self.push_batch(records.len() as u64, |position| records[(position - first) as usize]);
     }
 
     /// Frees slots for a stock NIXL reader that is behind. Our own readers never look at these indices.

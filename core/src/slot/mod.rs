@@ -83,64 +83,143 @@ impl Slot {
     /// Records one finished transfer: its totals, then one record. Returns the ring's position after it.
     #[inline(always)]
     pub fn transfer(&self, ring: Ring<'_, STAGED_WORDS>, buckets: &Buckets, transfer: &Transfer) -> u64 {
-        self.record(
-            ring,
-            transfer.group.events(),
-            |totals| totals.add_transfer(buckets, transfer),
-            |events| transfer.words(events),
-        )
+        self.record(ring, &Counted { buckets, transfer })
     }
 
     /// Records one built-in event that is no error. Returns the ring's position after it.
     #[inline]
     pub fn single(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, id: u32, value: u64) -> u64 {
-        self.record(
-            ring,
-            1,
-            |totals| totals.add_single(id, ticks, value),
-            |events| staged::single_words(ticks, id, value, events),
-        )
+        self.record(ring, &SingleEvent { ticks, id, value })
     }
 
     /// Records one failed operation. Returns the ring's position after it.
     #[inline]
     pub fn error(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, status: Status) -> u64 {
-        self.record(
-            ring,
-            1,
-            |totals| totals.add_error(status),
-            |events| staged::single_words(ticks, crate::names::error_id(status), 1, events),
-        )
+        self.record(ring, &ErrorEvent { ticks, status })
     }
 
     /// Records one custom or backend event. Returns the ring's position after it.
     #[inline]
     pub fn named(&self, ring: Ring<'_, STAGED_WORDS>, ticks: u64, category: Category, name: &Name, value: u64) -> u64 {
-        self.record(ring, 1, |_| (), |events| staged::named_words(ticks, category, name, value, events))
+        self.record(ring, &NamedEvent { ticks, category, name, value })
     }
 
     #[inline(always)]
-    fn record(
-        &self,
-        ring: Ring<'_, STAGED_WORDS>,
-        events: u64,
-        count: impl Fn(&Totals),
-        words: impl FnOnce(u64) -> [u64; STAGED_WORDS],
-    ) -> u64 {
+    fn record(&self, ring: Ring<'_, STAGED_WORDS>, entry: &impl Entry) -> u64 {
         let totals = self.totals();
         let mut producer = Producer::resume(ring, ring.committed_relaxed());
         // ORDER totals: before the record's commit, so that totals never lag behind what was drained.
         let events = if faulty(Fault::TotalsAfterCommit) {
-            totals.events() + events
+            totals.events() + entry.events()
         } else {
-            count(totals);
-            totals.add_events(events)
+            entry.count(totals);
+            totals.add_events(entry.events())
         };
-        producer.push(words(events));
+        producer.push(entry.words(events));
         if faulty(Fault::TotalsAfterCommit) {
-            count(totals);
+            entry.count(totals);
             totals.set_events(events);
         }
         producer.position()
+    }
+}
+
+/// What is recorded. A trait and no closures, because only functions can be told to be inlined, and these must be.
+trait Entry {
+    /// Application events that it stands for.
+    fn events(&self) -> u64;
+    /// Adds it to the totals.
+    fn count(&self, totals: &Totals);
+    /// Its record, with the slot's number of events after it.
+    fn words(&self, events: u64) -> [u64; STAGED_WORDS];
+}
+
+struct Counted<'a> {
+    buckets: &'a Buckets,
+    transfer: &'a Transfer,
+}
+
+impl Entry for Counted<'_> {
+    #[inline(always)]
+    fn events(&self) -> u64 {
+        // Nearly always; counting bits takes several instructions on old processors.
+        if self.transfer.group == Group::ALL { 4 } else { self.transfer.group.events() }
+    }
+
+    #[inline(always)]
+    fn count(&self, totals: &Totals) {
+        totals.add_transfer(self.buckets, self.transfer);
+    }
+
+    #[inline(always)]
+    fn words(&self, events: u64) -> [u64; STAGED_WORDS] {
+        self.transfer.words(events)
+    }
+}
+
+struct SingleEvent {
+    ticks: u64,
+    id: u32,
+    value: u64,
+}
+
+impl Entry for SingleEvent {
+    #[inline(always)]
+    fn events(&self) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn count(&self, totals: &Totals) {
+        totals.add_single(self.id, self.ticks, self.value);
+    }
+
+    #[inline(always)]
+    fn words(&self, events: u64) -> [u64; STAGED_WORDS] {
+        staged::single_words(self.ticks, self.id, self.value, events)
+    }
+}
+
+struct ErrorEvent {
+    ticks: u64,
+    status: Status,
+}
+
+impl Entry for ErrorEvent {
+    #[inline(always)]
+    fn events(&self) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn count(&self, totals: &Totals) {
+        totals.add_error(self.status);
+    }
+
+    #[inline(always)]
+    fn words(&self, events: u64) -> [u64; STAGED_WORDS] {
+        staged::single_words(self.ticks, crate::names::error_id(self.status), 1, events)
+    }
+}
+
+struct NamedEvent<'a> {
+    ticks: u64,
+    category: Category,
+    name: &'a Name,
+    value: u64,
+}
+
+impl Entry for NamedEvent<'_> {
+    #[inline(always)]
+    fn events(&self) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn count(&self, _: &Totals) {}
+
+    #[inline(always)]
+    fn words(&self, events: u64) -> [u64; STAGED_WORDS] {
+        staged::named_words(self.ticks, self.category, self.name, self.value, events)
     }
 }

@@ -43,13 +43,17 @@ impl core::fmt::Display for BucketsError {
 
 impl core::error::Error for BucketsError {}
 
+/// A power of two that the bounds and their end fit in.
+const PLACES: usize = (BOUNDS_MAX + 1).next_power_of_two();
+
 /// Finds the bucket of a duration in a few instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets {
-    /// The bounds, then `u64::MAX` to the end: the search always stops.
-    bounds: [u64; BOUNDS_MAX + 1],
-    /// First bucket that a number of so many bits can be in.
-    first: [u8; 65],
+    /// The bounds, then `u64::MAX` to the end: the search always stops. As long as a mask can be, so that it needs no
+    /// other check.
+    bounds: [u64; PLACES],
+    /// First bucket that a number with this highest bit can be in.
+    first: [u8; 64],
     used: usize,
 }
 
@@ -79,11 +83,11 @@ impl Buckets {
     }
 
     fn fill(bounds: &[u64]) -> Buckets {
-        let mut buckets = Buckets { bounds: [u64::MAX; BOUNDS_MAX + 1], first: [0; 65], used: bounds.len() };
+        let mut buckets = Buckets { bounds: [u64::MAX; PLACES], first: [0; 64], used: bounds.len() };
         buckets.bounds[..bounds.len()].copy_from_slice(bounds);
-        for (bits, first) in buckets.first.iter_mut().enumerate() {
-            let smallest = if bits == 0 { 0 } else { 1_u64 << (bits - 1) };
-            *first = bounds.iter().take_while(|&&bound| bound < smallest).count() as u8;
+        for (bit, first) in buckets.first.iter_mut().enumerate() {
+            // No bound is 0, so 0 can share a place with 1.
+            *first = bounds.iter().take_while(|&&bound| bound < 1 << bit).count() as u8;
         }
         buckets
     }
@@ -98,9 +102,8 @@ impl Buckets {
     #[inline(always)]
     #[must_use]
     pub fn find(&self, value: u64) -> usize {
-        let bits = (u64::BITS - value.leading_zeros()) as usize;
-        let mut place = self.first[bits] as usize;
-        while place < self.used && value > self.bounds[place] {
+        let mut place = usize::from(self.first[(value | 1).ilog2() as usize]);
+        while value > self.bounds[place % PLACES] {
             place += 1;
         }
         place
@@ -216,30 +219,32 @@ impl Totals {
             Operation::Read => &self.directions[1],
         };
         if transfer.group == Group::ALL {
-            direction.add_bytes(transfer);
+            direction.add_bytes(transfer.bytes);
             add(&direction.requests, 1);
             self.xfer_time.add(buckets, transfer.xfer_us);
             self.post_time.add(buckets, transfer.post_us);
         } else {
-            self.add_some(direction, buckets, transfer);
+            self.add_some(direction, buckets, transfer.group, [transfer.bytes, transfer.xfer_us, transfer.post_us]);
         }
         set(&direction.last_ticks, transfer.ticks);
     }
 
-    /// Under an allowlist: a metric that is off stays 0.
+    /// Under an allowlist: a metric that is off stays 0. Takes parts, so that the transfer can stay in registers.
     #[cold]
-    fn add_some(&self, direction: &Direction, buckets: &Buckets, transfer: &Transfer) {
-        if transfer.group.has(Group::BYTES) {
-            direction.add_bytes(transfer);
+    #[inline(never)]
+    fn add_some(&self, direction: &Direction, buckets: &Buckets, group: Group, values: [u64; 3]) {
+        let [bytes, xfer_us, post_us] = values;
+        if group.has(Group::BYTES) {
+            direction.add_bytes(bytes);
         }
-        if transfer.group.has(Group::BYTES) || transfer.group.has(Group::REQUESTS) {
+        if group.has(Group::BYTES) || group.has(Group::REQUESTS) {
             add(&direction.requests, 1);
         }
-        if transfer.group.has(Group::XFER_TIME) {
-            self.xfer_time.add(buckets, transfer.xfer_us);
+        if group.has(Group::XFER_TIME) {
+            self.xfer_time.add(buckets, xfer_us);
         }
-        if transfer.group.has(Group::POST_TIME) {
-            self.post_time.add(buckets, transfer.post_us);
+        if group.has(Group::POST_TIME) {
+            self.post_time.add(buckets, post_us);
         }
     }
 
@@ -259,9 +264,9 @@ impl Totals {
 
 impl Direction {
     #[inline(always)]
-    fn add_bytes(&self, transfer: &Transfer) {
-        add(&self.bytes, transfer.bytes);
-        set(&self.last_bytes, transfer.bytes);
+    fn add_bytes(&self, bytes: u64) {
+        add(&self.bytes, bytes);
+        set(&self.last_bytes, bytes);
     }
 }
 

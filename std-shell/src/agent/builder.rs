@@ -11,7 +11,7 @@ use super::{Agent, Mode, Telemetry, registry};
 use crate::clock::Clock;
 use crate::config::{Allowlist, Config, Enable, ExporterChoice, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
 use crate::exporter::{Exporter, Nop, Shm, ShmSettings, Who};
-use crate::flush::FlushHandle;
+use crate::flush::{ByHand, FlushHandle};
 use crate::warn::{OnWarning, Warner, Warning, WarningKind};
 
 /// How long closing an agent waits for its last flush, unless the program says otherwise.
@@ -204,6 +204,29 @@ impl Builder {
     /// # Errors
     /// [`StartError`] with the first warning, if [`Builder::strict`] was asked for.
     pub fn try_build(self) -> Result<Telemetry, StartError> {
+        self.start_with(FlushHandle::start)
+    }
+
+    /// Starts the agent without a flush thread: the second part flushes when it is told to. `None` if
+    /// the agent exports nothing.
+    ///
+    /// # Errors
+    /// As [`Builder::try_build`].
+    #[doc(hidden)]
+    pub fn build_by_hand(self) -> Result<(Telemetry, Option<ByHand>), StartError> {
+        let mut by_hand = None;
+        let agent = self.start_with(|hot, exporter, interval, patience| {
+            let (handle, flusher) = FlushHandle::by_hand(hot, exporter, interval, patience);
+            by_hand = Some(flusher);
+            Ok(handle)
+        })?;
+        Ok((agent, by_hand))
+    }
+
+    fn start_with(
+        self,
+        start_flush: impl FnOnce(&Arc<Hot>, Box<dyn Exporter>, Duration, Duration) -> std::io::Result<FlushHandle>,
+    ) -> Result<Telemetry, StartError> {
         let mut start = Start { warner: Warner::new(self.on_warning.clone()), strict: self.strict, failed: None };
         let config = self.settings(&mut start);
         let clock = self.clock.unwrap_or_else(process_clock);
@@ -227,16 +250,15 @@ impl Builder {
         let staging = if exporter.is_some() { config.staging_records } else { STAGING_UNDRAINED };
         let hot = Arc::new(Hot::new(hot_settings(&config, clock, staging, &start.warner)));
         registry::enter(&hot);
-        let flush = exporter.and_then(|exporter| {
-            match FlushHandle::start(&hot, exporter, config.run_interval, self.close_patience) {
+        let flush =
+            exporter.and_then(|exporter| match start_flush(&hot, exporter, config.run_interval, self.close_patience) {
                 Ok(flush) => Some(flush),
                 Err(error) => {
                     let message = format!("telemetry is not exported: no thread for its flushes: {error}");
                     start.warn(Warning::new(WarningKind::Exporter, message));
                     None
                 }
-            }
-        });
+            });
         let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
         let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
         start.end(Agent { name: self.name, mode, timed, hot, flush })

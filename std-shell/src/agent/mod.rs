@@ -132,7 +132,7 @@ impl Telemetry {
     }
 
     /// Begins a transfer: reads the clock, unless telemetry is off.
-    #[inline]
+    #[inline(always)]
     pub fn begin_transfer(&self, operation: Operation, bytes: u64, descriptors: u32) -> Transfer {
         let hot = &self.0.hot;
         if !self.0.timed {

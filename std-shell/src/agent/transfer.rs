@@ -120,7 +120,7 @@ impl Transfer {
     }
 
     /// The backend has the request. A transfer that completes inside the post needs no call: finish it.
-    #[inline]
+    #[inline(always)]
     pub fn posted(&mut self) {
         if self.state == State::Begun {
             self.post_us = self.clock.us_between(self.start, self.clock.ticks());
@@ -129,7 +129,7 @@ impl Transfer {
     }
 
     /// The transfer completed. A second call, or one after [`Transfer::fail`], does nothing.
-    #[inline]
+    #[inline(always)]
     pub fn finish(&mut self) {
         if !matches!(self.state, State::Begun | State::Posted) {
             return;
@@ -141,29 +141,19 @@ impl Transfer {
         }
         self.xfer_us = xfer_us.max(self.post_us);
         self.state = State::Finished;
-        if self.group == Group::NONE {
-            return;
+        if self.group != Group::NONE {
+            let shape = Shape { descriptors: self.descriptors, operation: self.operation, group: self.group };
+            finished(self.agent, ticks, self.bytes, self.post_us, self.xfer_us, shape);
         }
-        let finished = Finished {
-            ticks,
-            operation: self.operation,
-            group: self.group,
-            bytes: self.bytes,
-            post_us: self.post_us,
-            xfer_us: self.xfer_us,
-            descriptors: self.descriptors,
-        };
-        local::record(ById(self.agent), |hot, owned| owned.slot.transfer(owned.ring(), &hot.buckets, &finished));
     }
 
     /// The transfer failed: one error event. A second call, or one after [`Transfer::finish`], does nothing.
+    #[inline]
     pub fn fail(&mut self, status: Status) {
-        match self.state {
-            State::Begun | State::Posted => self.state = State::Failed,
-            State::Off | State::Finished | State::Failed => return,
+        if matches!(self.state, State::Begun | State::Posted) {
+            self.state = State::Failed;
+            failed(self.agent, self.clock, status);
         }
-        let ticks = self.clock.ticks();
-        super::record_error(ById(self.agent), ticks, status);
     }
 
     /// Whether the transfer has finished. Always `false` while telemetry is off.
@@ -185,11 +175,35 @@ impl Transfer {
     }
 }
 
+/// What is small in a transfer: together as large as a register.
+#[derive(Clone, Copy)]
+struct Shape {
+    descriptors: u32,
+    operation: Operation,
+    group: Group,
+}
+
+/// Out of line and all in registers: the code that a program has at each of its `finish` calls stays small.
+#[inline(never)]
+fn finished(agent: u64, ticks: u64, bytes: u64, post_us: u64, xfer_us: u64, shape: Shape) {
+    let Shape { descriptors, operation, group } = shape;
+    let finished = Finished { ticks, operation, group, bytes, post_us, xfer_us, descriptors };
+    local::record(ById(agent), |hot, owned| owned.slot.transfer(owned.ring(), &hot.buckets, &finished));
+}
+
+/// Takes parts and not the transfer: as long as nothing out of line is handed its address, a transfer that lives in
+/// one function stays in registers.
+#[cold]
+#[inline(never)]
+fn failed(agent: u64, clock: &Clock, status: Status) {
+    super::record_error(ById(agent), clock.ticks(), status);
+}
+
 impl Drop for Transfer {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if matches!(self.state, State::Begun | State::Posted) {
-            self.fail(Status::Canceled);
+            failed(self.agent, self.clock, Status::Canceled);
         }
     }
 }

@@ -7,10 +7,12 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use telering_core::Record;
-use telering_core::image::{Image, ImagePlan, ImageState, PartSet};
-use telering_core::layout::image::TimeBase;
+use telering_core::Name;
+use telering_core::event::{RECORD_WORDS, Template};
+use telering_core::image::{Image, ImagePlan, ImageState, PartSet, Prepared};
+use telering_core::layout::image::{MAX_BATCH, TimeBase, max_batch};
 use telering_core::layout::parts::metrics::BOUNDS_MAX;
+use telering_core::names::{self, BUILT_IN};
 use telering_core::snapshot::{ClockInfo, DynamicTotal, Flow, Notices, Snapshot};
 use telering_core::sync::AtomicU64;
 
@@ -42,6 +44,10 @@ pub(crate) struct Shm {
     state: ImageState,
     /// The numbers as last published: what a new file starts with.
     kept: Kept,
+    /// Of the names table's rows.
+    templates: Vec<Template>,
+    /// Memory for the records of a batch.
+    sealed: Vec<[u64; RECORD_WORDS]>,
     trouble: u64,
     /// Seconds until a new file is tried again, and how long the last pause was.
     retry: Retry,
@@ -53,15 +59,21 @@ pub(crate) struct Shm {
 struct Kept {
     snapshot: Snapshot,
     dynamic: Vec<DynamicTotal>,
+    counts: Counts,
+}
+
+/// Those of them that stand in the image as single words.
+#[derive(Clone, Copy, Default)]
+struct Counts {
     flow: Flow,
     notices: Notices,
     clock: ClockInfo,
     now_us: u64,
 }
 
-impl Kept {
-    fn write(&self, image: &mut Image<'_, '_>) {
-        image.publish(&self.snapshot, &self.dynamic, self.now_us);
+impl Counts {
+    fn write(&self, image: &mut Image<'_, '_>, prepared: &Prepared) {
+        image.publish_prepared(prepared, self.now_us);
         image.set_flow(&self.flow);
         image.set_notices(&self.notices);
         image.set_clock(&self.clock);
@@ -90,8 +102,9 @@ impl Maker {
     fn format(&self, words: &[AtomicU64], kept: Option<&Kept>) -> Option<ImageState> {
         let identity = self.who.as_identity();
         let mut state = self.plan.format(words, true, random_instance(), unix_us(), &identity, &self.bounds).ok()?;
-        if let (Some(kept), Some(mut image)) = (kept, state.on(words)) {
-            kept.write(&mut image);
+        if let Some(kept) = kept {
+            let prepared = state.prepare(&kept.snapshot, &kept.dynamic);
+            state.on(words).iter_mut().for_each(|image| kept.counts.write(image, &prepared));
         }
         Some(state)
     }
@@ -124,7 +137,19 @@ impl Shm {
         let Some(state) = state else {
             unreachable!("the memory is as long as the plan, the rest was looked at above")
         };
-        Ok(Shm { maker, file, state, kept: Kept::default(), trouble: 0, retry: Retry::default(), closed: false })
+        let templates =
+            BUILT_IN.iter().map(|row| Template::new(row.category, Name::from_static(row.file_name()))).collect();
+        Ok(Shm {
+            maker,
+            file,
+            state,
+            kept: Kept::default(),
+            templates,
+            sealed: Vec::with_capacity(MAX_BATCH as usize),
+            trouble: 0,
+            retry: Retry::default(),
+            closed: false,
+        })
     }
 
     /// The image, once its file was looked at. If the file was lost, a new one.
@@ -144,13 +169,41 @@ impl Shm {
         self.state.on(self.file.words()).ok_or(())
     }
 
+    /// Writes one batch. The records are ready before the file is looked at: between the look and the end of the
+    /// batch there is a copy and nothing else, since a truncation in between would end the process.
+    fn write(&mut self, batch: &[Event]) -> Result<(), ()> {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let mut written = Ok(false);
+        while written == Ok(false) {
+            let first = self.state.written();
+            sealed.clear();
+            sealed.extend(batch.iter().zip(first..).map(|(event, position)| {
+                let template = match names::index_of(event.id) {
+                    Some(row) => &self.templates[row],
+                    None => &Template::new(event.category, event.name),
+                };
+                template.sealed(position, event.timestamp_us, event.value)
+            }));
+            written = self.image().map(|mut image| {
+                // A file that was made anew begins at position 0: then once more.
+                let fits = image.written() == first;
+                if fits {
+                    image.push_sealed(&sealed);
+                }
+                fits
+            });
+        }
+        self.sealed = sealed;
+        written.map(|_| ())
+    }
+
     fn renew(&mut self, loss: Loss) -> Result<(), ()> {
         if self.retry.wait > 0 {
             return Err(());
         }
         if self.retry.pause == 0 {
             self.trouble += 1;
-            self.kept.notices.file_trouble = self.trouble;
+            self.kept.counts.notices.file_trouble = self.trouble;
         }
         let mut state = None;
         let (maker, kept) = (&self.maker, &self.kept);
@@ -173,19 +226,13 @@ impl Shm {
 
 impl Exporter for Shm {
     fn export(&mut self, events: &[Event]) -> Result<(), ExportError> {
+        let max_batch = max_batch(self.maker.plan.capacity()) as usize;
         let mut rest = events;
         while !rest.is_empty() {
-            let Ok(mut image) = self.image() else {
+            let (batch, after) = rest.split_at(batch_len(rest, max_batch));
+            if self.write(batch).is_err() {
                 return Err(ExportError { lost: rest.len() as u64, message: self.retry.message.clone() });
-            };
-            let (batch, after) = rest.split_at(batch_len(rest, image.max_batch() as usize));
-            let mut events = batch.iter();
-            image.push_batch(batch.len() as u64, |position| {
-                let record = events.next().map_or_else(Record::filler, |event| {
-                    Record::new(event.timestamp_us, event.category, event.name, event.value)
-                });
-                record.sealed(position).to_words()
-            });
+            }
             rest = after;
         }
         Ok(())
@@ -195,16 +242,19 @@ impl Exporter for Shm {
         self.kept.snapshot = *totals.snapshot;
         self.kept.dynamic.clear();
         self.kept.dynamic.extend_from_slice(totals.dynamic);
-        self.kept.flow = totals.flow;
-        self.kept.notices = Notices { file_trouble: self.trouble, ..totals.notices };
-        self.kept.clock = totals.clock;
-        self.kept.now_us = totals.now_us;
-        let kept = std::mem::take(&mut self.kept);
+        let counts = Counts {
+            flow: totals.flow,
+            notices: Notices { file_trouble: self.trouble, ..totals.notices },
+            clock: totals.clock,
+            now_us: totals.now_us,
+        };
+        self.kept.counts = counts;
+        // Ready before the file is looked at, like a batch. A file made anew meanwhile has got the numbers already.
+        let prepared = self.state.prepare(&self.kept.snapshot, &self.kept.dynamic);
         if let Ok(mut image) = self.image() {
-            kept.write(&mut image);
-            image.set_heartbeat(kept.now_us);
+            counts.write(&mut image, &prepared);
+            image.set_heartbeat(counts.now_us);
         }
-        self.kept = kept;
     }
 
     fn housekeep(&mut self, now_us: u64) {

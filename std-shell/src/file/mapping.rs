@@ -17,6 +17,10 @@ use super::fork;
 const _: () = assert!(AtomicU64::is_always_lock_free());
 const _: () = assert!(size_of::<AtomicU64>() == 8 && align_of::<AtomicU64>() == 8);
 
+/// Images up to this size get all their pages when they are mapped.
+#[cfg(target_os = "linux")]
+const PREFAULT_MAX: usize = 64 << 20;
+
 /// An image in memory, shared with its file.
 pub(crate) struct Mapping {
     memory: ManuallyDrop<MmapRaw>,
@@ -34,6 +38,12 @@ impl Mapping {
         // from inheriting it, the child still never touches it: see `words` and `drop`.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::DontFork);
+        // A page that faults in the midst of a batch makes the batch long, and with it the time in which a
+        // truncation by others would end the process. So all pages come now, where there are not too many.
+        #[cfg(target_os = "linux")]
+        if len <= PREFAULT_MAX {
+            let _ = memory.advise(memmap2::Advice::PopulateWrite);
+        }
         Ok(Mapping { memory: ManuallyDrop::new(memory), words: len / 8, generation: fork::generation() })
     }
 

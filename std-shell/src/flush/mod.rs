@@ -69,12 +69,23 @@ impl FlushHandle {
         interval: Duration,
         patience: Duration,
     ) -> std::io::Result<FlushHandle> {
+        let (handle, by_hand) = FlushHandle::by_hand(hot, exporter, interval, patience);
+        let thread = thread::Builder::new().name("telering-flush".into()).spawn(move || by_hand.0.run())?;
+        let _ = hot.flusher.set(thread.thread().clone());
+        Ok(handle)
+    }
+
+    /// The same without a thread: nothing is flushed until the second part is told to.
+    pub(crate) fn by_hand(
+        hot: &Arc<Hot>,
+        exporter: Box<dyn Exporter>,
+        interval: Duration,
+        patience: Duration,
+    ) -> (FlushHandle, ByHand) {
         let shared = Arc::new(Shared::default());
         lock(&shared.told).path = exporter.path();
         let flusher = Flusher::new(Arc::clone(hot), Arc::clone(&shared), exporter, interval);
-        let thread = thread::Builder::new().name("telering-flush".into()).spawn(move || flusher.run())?;
-        let _ = hot.flusher.set(thread.thread().clone());
-        Ok(FlushHandle { shared, patience })
+        (FlushHandle { shared, patience }, ByHand(flusher))
     }
 
     pub(crate) fn flow(&self) -> Flow {
@@ -126,6 +137,33 @@ impl FlushHandle {
             .wait_timeout_while(told, patience, |told| !until(told))
             .unwrap_or_else(PoisonError::into_inner);
         until(&told)
+    }
+}
+
+/// A flush thread's work without the thread, for benchmarks that time single flushes. Finish it before
+/// the agent closes, which would wait for its last flush otherwise.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ByHand(Flusher);
+
+impl ByHand {
+    /// One flush of everything that was recorded so far.
+    pub fn flush(&mut self) {
+        self.0.flush(false);
+        self.0.tell(0, false);
+    }
+
+    /// The last flush; closes the exporter.
+    pub fn finish(mut self) {
+        self.0.hot.closed.close();
+        self.0.flush(true);
+        self.0.finish(0);
+    }
+}
+
+impl std::fmt::Debug for Flusher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flusher").field("sources", &self.sources.len()).finish_non_exhaustive()
     }
 }
 
