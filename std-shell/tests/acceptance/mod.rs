@@ -234,14 +234,14 @@ impl Drop for Tmpfs {
 pub(crate) fn process(test: &str, order: &str, directory: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
-    command.env("TELERING_TEST_ORDER", order).env("TELERING_TEST_DIR", directory);
+    command.env("ACCEPTANCE_ORDER", order).env("ACCEPTANCE_DIR", directory);
     command
 }
 
 /// The order of a test that runs in a process of its own; `None` in the ordinary run.
 pub(crate) fn order() -> Option<(String, PathBuf)> {
-    let order = std::env::var("TELERING_TEST_ORDER").ok()?;
-    Some((order, std::env::var_os("TELERING_TEST_DIR")?.into()))
+    let order = std::env::var("ACCEPTANCE_ORDER").ok()?;
+    Some((order, std::env::var_os("ACCEPTANCE_DIR")?.into()))
 }
 
 /// A process and what it says, line by line.
