@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,11 +28,13 @@ fn slow_pipe(tool: &str, from: &Path, to: &Path, rest: Duration) {
         "dd" => command.arg(format!("if={}", from.display())).args(["bs=4096", "status=none"]),
         _ => command.arg(from),
     };
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut pipe = child.stdout.take().unwrap();
+    let (mut pipe, end) = std::io::pipe().unwrap();
     // SAFETY: a call on a descriptor that `pipe` owns.
     let room = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, PAGE) };
-    assert!(room >= PAGE as i32, "the pipe can't be made small");
+    assert_eq!(room, PAGE as i32, "the pipe can't be made small");
+    let mut child = command.stdout(end).spawn().unwrap();
+    // It holds the other end too, and the pipe ends with the last one.
+    drop(command);
     let mut copy = fs::File::create(to).unwrap();
     let mut page = [0; PAGE];
     loop {
