@@ -231,6 +231,13 @@ class TestCommand(unittest.TestCase):
     def test_a_step_that_hangs_is_stopped(self):
         self.assertEqual(self.run_steps({"a": "# Limit: 0.02\nsleep 60"}), (1, "0 passed, 1 failed"))
 
+    def test_a_process_that_a_step_leaves_behind_is_ended(self):
+        with tempfile.NamedTemporaryFile() as number:
+            self.assertEqual(self.run_steps({"a": f"sleep 60 & echo $! >{number.name}"}), (0, "1 passed, 0 failed"))
+            pid = Path(number.name).read_text().strip()
+        status = Path(f"/proc/{pid}/status")
+        self.assertFalse(status.exists() and "State:\tS" in status.read_text())
+
     def test_an_unknown_step_is_refused(self):
         status, message = self.run_steps({"a": "true"}, "b")
         self.assertEqual(status, 2)

@@ -190,6 +190,9 @@ impl Record {
     /// The record in 56 bytes of a file.
     #[must_use]
     pub fn from_file_bytes(bytes: &[u8; RECORD_SIZE]) -> Record {
+        if cfg!(target_endian = "little") {
+            return bytemuck::pod_read_unaligned(bytes);
+        }
         let mut words = [0; RECORD_WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);

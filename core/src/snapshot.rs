@@ -129,10 +129,14 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// All causes together.
+    /// All causes together. Saturates: the numbers may be a damaged file's.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.staging + self.exporter + self.interrupted + self.backend + self.closing
+        self.staging
+            .saturating_add(self.exporter)
+            .saturating_add(self.interrupted)
+            .saturating_add(self.backend)
+            .saturating_add(self.closing)
     }
 }
 
@@ -162,4 +166,16 @@ pub struct ClockInfo {
     pub anchor_ticks: u64,
     /// Unix microseconds of the last anchor.
     pub anchor_us: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_a_damaged_file_add_up_without_overflow() {
+        let all = Losses { staging: u64::MAX, exporter: 1, interrupted: 0, backend: u64::MAX, closing: 3 };
+        assert_eq!(all.total(), u64::MAX);
+        assert_eq!(Losses { staging: 1, exporter: 2, interrupted: 3, backend: 4, closing: 5 }.total(), 15);
+    }
 }

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use static_assertions::{assert_impl_all, assert_not_impl_any};
 use telering_core::slot::{Operation, Transfer as Finished};
 use telering_core::snapshot::{Flow, Notices, Snapshot};
 use telering_core::{Category, Status, names};
@@ -36,6 +37,11 @@ pub enum Mode {
     /// Everything is recorded and exported.
     Exported,
 }
+
+assert_impl_all!(Telemetry: Send, Sync, Clone);
+// A transfer may finish on another thread than it began on; one transfer is one thread's at a time.
+assert_impl_all!(Transfer: Send);
+assert_not_impl_any!(Transfer: Clone);
 
 #[derive(Debug)]
 struct Agent {

@@ -3,6 +3,8 @@
 mod identity;
 mod nop;
 mod shm;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use identity::Who;
 pub use nop::Nop;

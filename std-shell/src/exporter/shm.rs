@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use telering_core::Record;
 use telering_core::image::{Image, ImagePlan, ImageState, PartSet};
 use telering_core::layout::image::TimeBase;
+use telering_core::layout::parts::metrics::BOUNDS_MAX;
 use telering_core::snapshot::{ClockInfo, DynamicTotal, Flow, Notices, Snapshot};
 use telering_core::sync::AtomicU64;
 
@@ -112,13 +113,17 @@ impl Shm {
         };
         let plan =
             ImagePlan::new(capacity, PartSet::ALL, TimeBase::Unix).map_err(|error| invalid(error.to_string()))?;
+        if bounds.len() > BOUNDS_MAX {
+            return Err(invalid(format!("{} histogram bounds: {BOUNDS_MAX} at the most", bounds.len())));
+        }
         let maker = Maker { plan, bounds, who };
         let mut state = None;
         let file = create(&directory, &maker.who.agent, plan.image_len(), file_mode, warner, |words| {
             state = maker.format(words, None);
         })?;
-        // Only a bug here can have left the image without a state: the plan and the memory are as long as each other.
-        let state = state.ok_or_else(|| invalid("too many histogram bounds".to_owned()))?;
+        let Some(state) = state else {
+            unreachable!("the memory is as long as the plan, the rest was looked at above")
+        };
         Ok(Shm { maker, file, state, kept: Kept::default(), trouble: 0, retry: Retry::default(), closed: false })
     }
 
@@ -232,7 +237,7 @@ impl Exporter for Shm {
 }
 
 /// How many events go into the next batch: as many as fit without taking a group apart, where that is possible.
-fn batch_len(events: &[Event], max: usize) -> usize {
+pub(super) fn batch_len(events: &[Event], max: usize) -> usize {
     let most = events.len().min(max);
     let whole = (1..=most).rev().find(|&len| events[len - 1].group <= 1);
     whole.unwrap_or(most)

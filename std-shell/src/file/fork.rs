@@ -86,7 +86,6 @@ pub(crate) fn install() {
 
 /// Has `function` called in each forked child, before `fork` returns there. It may do only what a signal handler
 /// may. Says whether there was room (eight functions).
-#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) fn on_child(function: fn()) -> bool {
     install();
     let wanted = function as *mut ();

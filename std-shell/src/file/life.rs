@@ -86,16 +86,6 @@ impl ImageFile {
         &self.path
     }
 
-    /// Bytes of the image.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether this process holds the lock that tells others that it lives.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.holding.as_ref().is_some_and(|holding| holding.locked)
-    }
-
     /// Looks at the file, by one `fstat`. To be called before every batch; after [`Check::Lost`] the file must not
     /// be written, and is abandoned already.
     pub(crate) fn check(&mut self) -> Check {

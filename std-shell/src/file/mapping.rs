@@ -29,8 +29,9 @@ impl Mapping {
     pub(crate) fn new(file: &File, len: u64) -> io::Result<Mapping> {
         let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let memory = MmapOptions::new().len(len).map_raw(file)?;
-        // A child must not hold the pages of its parent's image. Where the kernel can't, the child still never
-        // touches them: see `words` and `drop`.
+        // A child must not hold the pages of its parent's image: a mapping keeps the file open, and with it the
+        // lock, so the parent would look alive as long as the child lives. Where the kernel can't keep the child
+        // from inheriting it, the child still never touches it: see `words` and `drop`.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::DontFork);
         Ok(Mapping { memory: ManuallyDrop::new(memory), words: len / 8, generation: fork::generation() })

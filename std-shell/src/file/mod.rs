@@ -33,7 +33,7 @@ pub(crate) mod probe;
 pub(crate) mod upkeep;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use name::NameError;
 

@@ -104,7 +104,7 @@ pub(crate) fn is_alive(file: &File, head: &Head) -> io::Result<bool> {
     match lock_state_of(file) {
         LockState::Free => Ok(false),
         LockState::Held => Ok(true),
-        LockState::Unsupported(_) => {
+        LockState::Unsupported => {
             let mut bytes = [0; control::SIZE];
             file.read_exact_at(&mut bytes, head.extension + control::START as u64)?;
             let control = Control::parse(&bytes);

@@ -11,6 +11,7 @@ mod sums;
 
 pub(crate) use sums::add_up;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,9 +21,10 @@ use std::time::{Duration, Instant};
 use telering_core::Category;
 use telering_core::names;
 use telering_core::slot::{Staged, StagedKind};
-use telering_core::snapshot::{Flow, Notices};
+use telering_core::snapshot::{Flow, Notices, Total};
 
 use crate::agent::hot::{Hot, lock};
+use crate::clock::Anchor;
 use crate::exporter::{Exporter, Totals};
 use outlet::Outlet;
 use source::{Source, merge};
@@ -139,6 +141,8 @@ struct Flusher {
     longest_gap: Duration,
     backend_events: u64,
     started_us: u64,
+    /// Totals of our own events, which no slot counts.
+    own: BTreeMap<u32, Total>,
 }
 
 impl Flusher {
@@ -157,6 +161,7 @@ impl Flusher {
             longest_gap: Duration::ZERO,
             backend_events: 0,
             started_us: anchor.now_us(),
+            own: BTreeMap::new(),
         }
     }
 
@@ -243,7 +248,7 @@ impl Flusher {
         if last {
             self.own_event(names::STOPPED, 1, anchor.now_us());
         }
-        self.publish(&anchor, last);
+        self.publish(&anchor);
         pace::pause(self.interval, self.hot.quarter_mask + 1, busiest, elapsed)
     }
 
@@ -271,20 +276,13 @@ impl Flusher {
         events.into_iter().map(staged).collect()
     }
 
-    fn publish(&mut self, anchor: &crate::clock::Anchor, last: bool) {
+    fn publish(&mut self, anchor: &Anchor) {
         let totals = self.sources.iter().map(|source| source.owned().slot.totals());
         let mut snapshot = add_up(totals, self.hot.mask, anchor);
         let now_us = anchor.now_us();
-        for (id, sum, count) in [
-            (names::STARTED, 1, 1),
-            (names::STOPPED, u64::from(last), u64::from(last)),
-            (names::EVENTS_DROPPED, self.outlet.flow.lost.staging, 0),
-        ] {
-            if self.hot.wants(id)
-                && let Some(total) = snapshot.entry_mut(id)
-            {
-                total.sum = sum;
-                total.count = count;
+        for (id, total) in &self.own {
+            if let Some(entry) = snapshot.entry_mut(*id) {
+                *entry = *total;
             }
         }
         let notices = self.notices();
@@ -306,6 +304,8 @@ impl Flusher {
     /// An event of our own, if it is wanted.
     fn own_event(&mut self, id: u32, value: u64, now_us: u64) {
         if self.hot.wants(id) {
+            let total = self.own.entry(id).or_default();
+            *total = Total { sum: total.sum + value, count: total.count + 1, last: value, last_us: now_us };
             self.outlet.ship_own(id, value, now_us);
         }
     }

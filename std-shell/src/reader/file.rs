@@ -86,7 +86,7 @@ pub(crate) fn lock_state(file: &File) -> LockState {
     match own.map(|own| lock::lock_state_of(&own)) {
         Ok(lock::LockState::Free) => LockState::Free,
         Ok(lock::LockState::Held) => LockState::Held,
-        Ok(lock::LockState::Unsupported(_)) | Err(_) => LockState::Unknown,
+        Ok(lock::LockState::Unsupported) | Err(_) => LockState::Unknown,
     }
 }
 

@@ -39,13 +39,19 @@ fn a_child_has_neither_descriptor_nor_mapping_200_times() {
     let mut files: Vec<_> = (0..200).map(|n| make(directory.path(), &format!("a{n}"), &heard).unwrap()).collect();
     for _ in 0..200 {
         let before = (generation(), CALLED.load(Ordering::Relaxed));
+        let pages: Vec<_> = files.iter().map(|file| file.words().as_ptr().cast_mut().cast::<libc::c_void>()).collect();
         let numbers: Vec<_> = files.iter().map(|file| file.holding.as_ref().unwrap().file.file().as_raw_fd()).collect();
         let child = child_finds(|| {
             // SAFETY: asks whether a number is open.
             let closed = numbers.iter().all(|&number| unsafe { libc::fcntl(number, libc::F_GETFD) } == -1);
+            // SAFETY: asks whether a page is mapped; the answer for one page is one byte.
+            let unmapped = pages.iter().all(|&page| unsafe { libc::mincore(page, 1, &mut 0) } == -1);
             let forked =
                 files.iter_mut().all(|file| file.words().is_empty() && file.check() == Check::Lost(Loss::Forked));
-            closed && forked && (generation(), CALLED.load(Ordering::Relaxed)) == (before.0 + 1, before.1 + 1)
+            closed
+                && unmapped
+                && forked
+                && (generation(), CALLED.load(Ordering::Relaxed)) == (before.0 + 1, before.1 + 1)
         });
         assert_eq!(wait(child), 0);
         assert_eq!(generation(), before.0);
@@ -80,8 +86,11 @@ fn a_child_that_lives_on_does_not_keep_a_dead_parents_file_alive() {
     let file = make(directory.path(), "agent", &Heard::new()).unwrap();
     let path = file.path().to_owned();
     let child = child_finds(|| {
-        // SAFETY: sleeps until a signal.
-        unsafe { libc::pause() };
+        // SAFETY: sleeps until a signal; the alarm ends the child if the test ends without.
+        unsafe {
+            libc::alarm(20);
+            libc::pause();
+        }
         true
     });
     // A process that is killed runs no destructor: only the kernel closes its descriptor.
@@ -90,8 +99,13 @@ fn a_child_that_lives_on_does_not_keep_a_dead_parents_file_alive() {
         holding.locked = false;
     }
     drop(file);
-    assert!(matches!(lock_state(&path).unwrap(), LockState::Free));
+    // The child's handler runs when the child is first scheduled.
+    let free = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        matches!(lock_state(&path).unwrap(), LockState::Free)
+    });
     // SAFETY: ends the child forked above.
     unsafe { libc::kill(child, libc::SIGKILL) };
     wait(child);
+    assert!(free, "the child kept the lock");
 }

@@ -8,6 +8,7 @@ use telering_core::sync::Ordering;
 use super::*;
 use crate::file::life::{Check, Loss};
 use crate::file::name;
+use crate::file::probe::{Inode, is_nixl_size};
 use crate::file::upkeep::Housekeeping;
 
 const LONG: Duration = Duration::from_secs(61);
@@ -119,7 +120,7 @@ fn a_file_truncated_or_resized_200_times_is_made_anew_and_its_host_lives() {
     let directory = tempfile::tempdir().unwrap();
     let heard = Heard::new();
     let mut file = make(directory.path(), "agent", &heard).unwrap();
-    let len = file.len();
+    let len = file.len;
     for round in 0..200 {
         let size = [0, 100, 4096, len - 1, len + 1, 1 << 20][round % 6];
         let path = file.path().to_owned();
@@ -158,6 +159,22 @@ fn a_nixl_agent_of_the_same_name_keeps_the_inode_that_it_resized() {
             let said = heard.only();
             assert!(said.contains("changed its size") && said.contains("NIXL agent of the same name"), "{said}");
         }
+    }
+}
+
+/// The size alone tells that NIXL took an image's inode, so the two must never be as long as each other.
+#[test]
+fn no_ring_of_nixl_is_as_long_as_an_image() {
+    for exponent in 0..=40 {
+        for event in [56_u64, 48, 16] {
+            let ring = 40 + (event << exponent);
+            assert!(!ring.is_multiple_of(64), "{ring}");
+            assert!(exponent > 24 || is_nixl_size(ring), "{ring}");
+        }
+    }
+    for exponent in 1..=24 {
+        let image = ImagePlan::new(1 << exponent, PartSet::ALL, TimeBase::Unix).unwrap().image_len();
+        assert!(image.is_multiple_of(64) && !is_nixl_size(image), "{image}");
     }
 }
 
@@ -216,5 +233,3 @@ fn a_descriptor_that_the_host_closed_is_noticed_and_its_number_left_alone() {
     // SAFETY: opened by dup2 above, closed once.
     unsafe { libc::close(number) };
 }
-
-use crate::file::probe::Inode;
