@@ -19,7 +19,15 @@ const THREADS: u64 = 8;
 fn flood(agent: &Telemetry, each: u64) {
     std::thread::scope(|scope| {
         for lane in 0..THREADS {
-            scope.spawn(move || (1..=each).for_each(|round| agent.record_transfer(&transfer(round * THREADS + lane))));
+            scope.spawn(move || {
+                for round in 1..=each {
+                    agent.record_transfer(&transfer(round * THREADS + lane));
+                    // Short rests, or nearly all would be lost before the file and little be shown behind it.
+                    if round % 128 == 0 {
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
+                }
+            });
         }
     });
 }

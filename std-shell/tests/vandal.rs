@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use acceptance::{Dice, Heard, Judge, TRANSFERS_ONLY, Talking, agent, eventually, names_in, order, process, transfer};
+use telering::core::layout::image::{control, extension_offset, u64_at};
 use telering::core::names;
 use telering::reader::{Follower, Reader};
 use telering::{Operation, Telemetry};
@@ -54,13 +55,17 @@ fn a_vandal() {
     }
 }
 
+/// Events in the ring that the vandal is after.
+const CAPACITY: u64 = 256;
+
 fn random_bytes(transfers: u64) {
     let directory = tempfile::tempdir().unwrap();
     let heard = Heard::default();
     let agent = agent("victim")
         .dir(directory.path())
-        .buffer_size(256)
+        .buffer_size(CAPACITY)
         .staging_records(1 << 14)
+        .metrics(TRANSFERS_ONLY)
         .run_interval(Duration::from_millis(2))
         .close_patience(Duration::from_secs(60))
         .on_warning(heard.ear())
@@ -91,12 +96,20 @@ fn random_bytes(transfers: u64) {
     }
     assert!(vandal.child.try_wait().unwrap().is_none(), "the vandal was there to the end");
     vandal.kill();
+    // What the producer writes again and again is right again: it knows its positions for itself.
+    agent.record_transfer(&transfer(transfers + 1));
+    let transfers = transfers + 1;
     let totals = agent.snapshot();
     let bytes = totals.entry(names::TX_BYTES).unwrap();
     assert_eq!((bytes.count, bytes.sum), (transfers, transfers * (transfers + 1) / 2));
     let flow = agent.close();
     assert_eq!((flow.recorded, flow.exported), (transfers * 4, transfers * 4));
     assert_eq!(flow.lost.total(), 0);
+    let mut words = [0; 16];
+    let control = extension_offset(CAPACITY).unwrap() + control::START as u64;
+    fs::File::open(&path).unwrap().read_exact_at(&mut words, control).unwrap();
+    let positions = [0, 8].map(|at| u64_at(&words, at));
+    assert_eq!(positions, [flow.exported; 2], "announced and finished");
     assert_eq!(heard.all(), [""; 0], "its own books are right, and it doesn't look at others'");
 }
 
