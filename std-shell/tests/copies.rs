@@ -54,7 +54,8 @@ fn record(agent: &Telemetry, per_second: u64, started: &AtomicU64, stop: &Atomic
     while !stop.load(Ordering::Relaxed) {
         let due = (start.elapsed().as_secs_f64() * per_second as f64) as u64;
         // What a busy machine kept us from is not made up for: the rate is the point, not the number.
-        for _ in done..due.min(done + 2000) {
+        let until = due.min(done + 2000);
+        while done < until {
             done += 1;
             agent.record_transfer(&transfer(done));
         }
@@ -113,7 +114,10 @@ fn copies(events_per_second: u64, many: u64, rest: Duration) -> Seen {
         let _stop = Stop(&stop);
         scope.spawn(|| record(&agent, events_per_second / 4, &started, &stop));
         acceptance::eventually("transfers", Duration::from_secs(60), || started.load(Ordering::Relaxed) > 100);
-        for round in 0..many {
+        // At least so many. More on a machine that kept the recording thread from its work, until this test has
+        // seen what it looks for.
+        let mut round = 0;
+        while round < many || (seen.unchecked_foreign == 0 && round < 100 * many) {
             match round % 2 {
                 0 => _ = fs::copy(&live, &copy).unwrap(),
                 _ => assert!(Command::new("cp").args([&live, &copy]).status().unwrap().success()),
@@ -121,6 +125,7 @@ fn copies(events_per_second: u64, many: u64, rest: Duration) -> Seen {
             judge_copy(&copy, &mut seen);
             slow_pipe(if round % 2 == 0 { "dd" } else { "cat" }, &live, &copy, rest);
             judge_copy(&copy, &mut seen);
+            round += 1;
         }
     });
     println!("{events_per_second} events/s: {seen:?}");
@@ -143,6 +148,6 @@ fn no_copy_of_a_live_file_holds_an_event_that_never_was() {
 fn no_copy_of_two_hundred_holds_an_event_that_never_was() {
     let slow = copies(4_000, 100, Duration::from_millis(2));
     let fast = copies(4_000_000, 100, Duration::from_micros(200));
-    assert_eq!((slow.copies, fast.copies), (200, 200));
+    assert!(slow.copies >= 200 && fast.copies >= 200);
     none_is_foreign(&[slow, fast]);
 }
