@@ -126,4 +126,5 @@ def refusing(library, wheel, folder):
     made = json.loads(child.lines()[-1])
     if made["recorded"] != exact.GROUP * REFUSED_TRANSFERS or made["recorded"] != made["exported"] + made["lost"]:
         raise Failed(f"recording suffered: {made}")
-    return made
+    if len(warnings := guest.told(made)) != 1:
+        raise Failed(f"one warning was expected: {warnings}")

@@ -80,7 +80,7 @@ What is no event has its own line, in its place:
   {\"unverified\":N}   N records fail their check: torn by a copy, or damaged
   {\"interrupted\":N}  N events were begun and never finished
   {\"reset\":true}     the file started over: a new run of the agent
-In csv the column `kind` tells what a row is, N is its value.
+In csv the column `kind` tells what a row is, N is its value. Several files add `agent`.
 
 Exit status:
   0  done; with --follow also when it is interrupted, or nobody reads the output (| head)
@@ -103,6 +103,8 @@ pub(crate) struct ReadArguments {
     pub(crate) paths: Vec<PathBuf>,
 
     /// Go on with new events, new files and restarted agents, until interrupted.
+    ///
+    /// A file that is not there yet is waited for.
     #[arg(short, long)]
     pub(crate) follow: bool,
 

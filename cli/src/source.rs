@@ -1,6 +1,7 @@
 //! The files that are read, and who wrote them.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use telering::file::name::FileName;
@@ -174,6 +175,15 @@ impl Stream for FileStream {
 /// Whether an error only says that there is nothing to be consumed in a telering file.
 pub(crate) fn is_nothing_to_consume(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(OpenError::NothingToConsume { .. }))
+}
+
+/// Whether a file is not there yet, or is just being made.
+pub(crate) fn is_still_to_come(error: &anyhow::Error) -> bool {
+    match error.downcast_ref() {
+        Some(OpenError::NotReady { .. }) => true,
+        Some(OpenError::Io { source, .. }) => source.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ pub(crate) fn is_terminal() -> bool {
 pub(crate) struct Paint(bool);
 
 impl Paint {
-    /// Colours on a terminal, unless `NO_COLOR` is set (https://no-color.org) or the terminal is dumb.
+    /// Colours on a terminal, unless `NO_COLOR` is set (<https://no-color.org>) or the terminal is dumb.
     pub(crate) fn for_stdout() -> Paint {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

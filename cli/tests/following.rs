@@ -190,6 +190,25 @@ fn files_that_appear_in_a_directory_are_picked_up() {
 }
 
 #[test]
+fn a_file_that_is_not_there_yet_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("late");
+    // NIXL makes its file before it says which version it is.
+    let mut unfinished = nixl_ring(64, &[(0, 5)]);
+    let finished = unfinished.clone();
+    unfinished[16..24].fill(0);
+    fs::write(&path, unfinished).unwrap();
+    let missing = dir.path().join("missing");
+    let tail = Tail::start(&[path.to_str().unwrap(), missing.to_str().unwrap(), "--consume"]);
+    thread::sleep(Duration::from_millis(300));
+    fs::write(&path, finished).unwrap();
+    assert_eq!(tail.next_values(1), [5]);
+    let (status, errors) = tail.end("-INT");
+    assert_eq!(status.code(), Some(0));
+    assert!(errors.contains("missing: not there yet"), "{errors}");
+}
+
+#[test]
 fn newest_starts_behind_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("agent");

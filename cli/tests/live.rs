@@ -39,12 +39,10 @@ fn what_is_followed_live_is_what_was_moved() {
     let (_tail, out) = Running::start(&["tail", directory, "--format", "jsonl"]);
     let moved: Value = serde_json::from_str(&run(demo(directory, "1")).succeeded().out).unwrap();
     let mut sums = [0; 3];
-    let mut expected_seq = 0;
-    for line in out.lines() {
+    for (seq, line) in out.lines().enumerate() {
         let item: Value = serde_json::from_str(&line.unwrap()).unwrap();
         assert!(item.get("event").is_some(), "something is missing: {item}");
-        assert_eq!(item["seq"], expected_seq);
-        expected_seq += 1;
+        assert_eq!(item["seq"], seq);
         let value = item["value"].as_u64().unwrap();
         match item["event"].as_str().unwrap() {
             "agent_tx_bytes" => sums[0] += value,

@@ -8,7 +8,12 @@
 //! |---|---|
 //! | [`names`], [`status`] | the one table of built-in events, NIXL's status codes |
 //! | [`event`], [`name`], [`check`] | one record of 56 bytes and what ties it to its place |
-//! | [`layout`] | how telemetry files lay out their bytes |
+//! | [`layout`] | how telemetry files lay out their bytes: ours and NIXL's |
+//! | [`ring`] | the single-producer ring that overwrites the oldest, and its exact cursor |
+//! | [`slot`] | what one recording thread owns: lease, totals, sleep flag, close flag |
+//! | [`snapshot`], [`dynamic`] | plain numbers of one moment; totals of custom events by name |
+//! | [`copies`] | publishing a block of numbers so that a reader never sees half of it |
+//! | [`image`] | the whole image: formatted, taken up after a reset, written |
 //! | [`sync`] | the only choice of atomics |
 
 #![no_std]
@@ -16,6 +21,7 @@
 
 pub mod check;
 pub mod copies;
+pub mod dynamic;
 pub mod event;
 pub mod image;
 pub mod layout;

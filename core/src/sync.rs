@@ -13,10 +13,30 @@ pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub use portable_atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A deliberate fault that a model test switches on to prove that the model would see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
+// What lets a mapped file be used as `&[AtomicU64]`.
+#[cfg(not(loom))]
+static_assertions::assert_eq_size!(AtomicU64, u64);
+#[cfg(not(loom))]
+static_assertions::const_assert_eq!(core::mem::align_of::<AtomicU64>(), 8);
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident,)*) => {
+        /// A deliberate fault that a model test switches on to prove that the model would see it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)*
+        }
+
+        #[cfg(loom)]
+        impl Fault {
+            /// Every fault: each has a model that it breaks.
+            pub const ALL: &'static [Fault] = &[$(Fault::$fault,)*];
+        }
+    };
+}
+
+faults! {
     /// The producer leaves out the fence between `intent` and the record words.
     RingNoReleaseFence,
     /// The reader leaves out the fence between the record words and `intent`.
@@ -41,6 +61,8 @@ pub enum Fault {
     WakeNoRecorderFence,
     /// The flush thread leaves out the fence after it announced its sleep.
     WakeNoSleeperFence,
+    /// A recorder that finds the announcement wakes without taking it away.
+    WakeWithoutClaim,
     /// The closing flag is stored relaxed.
     CloseRelaxedStore,
     /// The closing flag is loaded relaxed.
@@ -57,6 +79,10 @@ pub enum Fault {
     CopiesRelaxedGenerationLoad,
     /// Both generations are written into the same copy.
     CopiesOneCopy,
+    /// The magic number of an image is written with a relaxed store.
+    ImageRelaxedMagic,
+    /// The index for stock readers is written with a relaxed store.
+    ImageRelaxedWritePos,
 }
 
 #[cfg(loom)]

@@ -4,11 +4,11 @@ use bitset::contains;
 
 use super::{Image, ImageState, TakeUpError};
 use crate::layout::image::{
-    BYTE_ORDER, FLAG_CHECKS, Head, MAGIC, MAJOR, MINOR, PART_ROW_SIZE, RECORD_KIND, State, TimeBase, control,
-    extension_offset, head, max_batch, nixl_header,
+    BYTE_ORDER, FLAG_CHECKS, Head, HeadError, MAGIC, MAJOR, MINOR, PART_ROW_SIZE, RECORD_KIND, State, TimeBase,
+    control, extension_offset, head, max_batch, nixl_header,
 };
 use crate::layout::parts::{PartKind, PartRow, dynamic, identity, metrics};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Fault, Ordering, order};
 
 /// Which parts an image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,10 +242,12 @@ impl ImagePlan {
         }
         let mut state = ImageState { plan: *self, next: 0, metrics_generation: 0, state: State::Open, boots: 0 };
         let mut image = Image { memory, state: &mut state };
-        image.set_heartbeat(created_us);
+        if self.time_base == TimeBase::Unix {
+            image.set_heartbeat(created_us);
+        }
         image.set_state(State::Open);
         // ORDER image-magic: whoever sees the magic number sees everything above.
-        magic.store(MAGIC.to_le(), Ordering::Release);
+        magic.store(MAGIC.to_le(), order(Ordering::Release, Fault::ImageRelaxedMagic));
         Ok(state)
     }
 
@@ -293,15 +295,19 @@ impl ImagePlan {
                 bytes.copy_from_slice(&word(at).unwrap_or_default().to_le_bytes());
             }
             let row = PartRow::parse(&bytes);
-            // Only parts of the very shape that this code writes are written again.
-            if let Some(kind) = PartKind::ALL.into_iter().find(|&kind| kind as u32 == row.kind)
-                && row.version == PartKind::VERSION
-                && row.len == kind.size()
-                && row.lies_inside(len)
-                && row.offset >= head.extension + control::PART_TABLE as u64
-            {
-                plan.parts[kind as usize - 1] = row.offset;
+            let Some(kind) = PartKind::ALL.into_iter().find(|&kind| kind as u32 == row.kind) else { continue };
+            let place = &mut plan.parts[kind as usize - 1];
+            // Readers take the first row of a kind.
+            if *place != 0 {
+                continue;
             }
+            // A part of another shape would go on showing the numbers of the run before as current.
+            let behind_table = row.offset >= head.extension + control::PART_TABLE as u64;
+            if row.version != PartKind::VERSION || row.len != kind.size() || !row.lies_inside(len) || !behind_table {
+                let damaged = HeadError::Damaged { field: "part size", found: row.len, expected: kind.size() };
+                return Err(TakeUpError::Head(damaged));
+            }
+            *place = row.offset;
         }
         Ok(plan)
     }

@@ -9,13 +9,15 @@ mod publish;
 
 pub use format::{FormatError, Identity, ImagePlan, PartSet};
 
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
 use crate::event::{RECORD_WORDS, Record};
 use crate::layout::image::{self, State, control, nixl_header};
 use crate::ring::{AttachError, Producer, Ring, attach};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Fault, Ordering, order};
 
 /// What the producer of an image knows for itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ImageState {
     plan: ImagePlan,
     next: u64,
@@ -30,6 +32,10 @@ pub struct Image<'m, 's> {
     memory: &'m [AtomicU64],
     state: &'s mut ImageState,
 }
+
+// A copy would write from an old position, over records that readers believe to be whole.
+assert_not_impl_any!(ImageState: Clone, Copy);
+assert_impl_all!(ImageState: Send);
 
 impl ImageState {
     /// Where everything stands.
@@ -96,7 +102,8 @@ impl Image<'_, '_> {
         self.state.next = producer.position();
         let mask = self.state.plan.capacity() - 1;
         // ORDER nixl-write: a stock reader that sees this index also sees the records before it.
-        self.at(nixl_header::WRITE_POS).store((self.state.next & mask).to_le(), Ordering::Release);
+        let write_pos = self.at(nixl_header::WRITE_POS);
+        write_pos.store((self.state.next & mask).to_le(), order(Ordering::Release, Fault::ImageRelaxedWritePos));
     }
 
     /// Frees slots for a stock NIXL reader that is behind. Our own readers never look at these indices.

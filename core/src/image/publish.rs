@@ -41,6 +41,9 @@ impl Image<'_, '_> {
     pub fn publish(&mut self, snapshot: &Snapshot, dynamic: &[DynamicTotal], now_us: u64) {
         let built_in = self.state.plan.part_word(PartKind::Metrics);
         let named = self.state.plan.part_word(PartKind::Dynamic);
+        if built_in.is_none() && named.is_none() {
+            return;
+        }
         let generation = self.extension(control::METRICS_GENERATION);
         let next = copies::publish(generation, self.state.metrics_generation, |generation, half| {
             if let Some(start) = built_in {

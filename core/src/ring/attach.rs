@@ -29,12 +29,16 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
+/// Positions over this are damage: at a record per nanosecond a producer takes 292 years to get there.
+const POSITION_MAX: u64 = u64::MAX / 2;
+
 /// Goes on with a ring whose producer was interrupted. Records that it had announced and not finished
 /// become fillers, so that no reader ever meets a half-written one. Returns the producer and how many
 /// fillers it wrote.
 ///
 /// # Errors
-/// [`AttachError::Positions`] unless `committed <= intent <= committed + max_batch`.
+/// [`AttachError::Positions`] unless `committed <= intent <= committed + max_batch`, and for positions over 2^63,
+/// which no producer reaches.
 pub fn attach<'a, const WORDS: usize>(
     ring: Ring<'a, WORDS>,
     mut filler: impl FnMut(u64) -> [u64; WORDS],
@@ -42,7 +46,7 @@ pub fn attach<'a, const WORDS: usize>(
     let committed = u64::from_le(ring.committed.load(Ordering::Relaxed));
     let intent = u64::from_le(ring.intent.load(Ordering::Relaxed));
     let open = intent.wrapping_sub(committed);
-    if intent < committed || open > ring.max_batch() {
+    if intent < committed || open > ring.max_batch() || intent > POSITION_MAX {
         return Err(AttachError::Positions { committed, intent });
     }
     if faulty(Fault::AttachLowersIntent) {

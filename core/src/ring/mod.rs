@@ -21,8 +21,17 @@ pub use cursor::{Cursor, Drained, Look};
 pub use producer::Producer;
 pub use window::{Claim, Settled, Window};
 
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+
 use crate::layout::image;
 use crate::sync::{AtomicU64, Ordering};
+
+// Any thread may look at a ring, and its producer may move to another thread. Only one of it: a copy would go on
+// from an old position over records that readers believe to be whole.
+assert_impl_all!(Ring<'static, 7>: Send, Sync, Copy);
+assert_impl_all!(Producer<'static, 7>: Send);
+assert_not_impl_any!(Producer<'static, 7>: Clone, Copy);
+assert_impl_all!(Cursor: Send, Sync);
 
 /// Why memory can't be a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +64,9 @@ pub struct Ring<'a, const WORDS: usize> {
     intent: &'a AtomicU64,
     committed: &'a AtomicU64,
     records: &'a [[AtomicU64; WORDS]],
+    /// Models need batches in rings that are far too small for one.
+    #[cfg(loom)]
+    max_batch: u64,
 }
 
 impl<'a, const WORDS: usize> Ring<'a, WORDS> {
@@ -70,17 +82,25 @@ impl<'a, const WORDS: usize> Ring<'a, WORDS> {
         if records.len() < 2 || !records.len().is_power_of_two() {
             return Err(RingError::Capacity { records: records.len() });
         }
-        Ok(Ring { intent, committed, records })
+        Ok(Ring {
+            intent,
+            committed,
+            records,
+            #[cfg(loom)]
+            max_batch: image::max_batch(records.len() as u64),
+        })
     }
 
-    /// A ring of one record, for the model tests alone.
+    /// A ring for the model tests alone: also of one record, also with batches in a small ring.
     #[cfg(loom)]
     pub fn of_any_size(
         intent: &'a AtomicU64,
         committed: &'a AtomicU64,
         records: &'a [[AtomicU64; WORDS]],
-    ) -> Result<Self, RingError> {
-        Ok(Ring { intent, committed, records })
+        max_batch: u64,
+    ) -> Self {
+        assert!(records.len().is_power_of_two() && max_batch <= records.len() as u64);
+        Ring { intent, committed, records, max_batch }
     }
 
     /// Records that the ring holds.
@@ -92,6 +112,9 @@ impl<'a, const WORDS: usize> Ring<'a, WORDS> {
     /// Records that one batch may have.
     #[must_use]
     pub fn max_batch(&self) -> u64 {
+        #[cfg(loom)]
+        return self.max_batch;
+        #[cfg(not(loom))]
         image::max_batch(self.capacity())
     }
 

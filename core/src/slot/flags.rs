@@ -1,6 +1,6 @@
 //! The flags between recording threads and the flush thread.
 
-use crate::sync::{AtomicU32, Fault, Ordering, fence_unless, order};
+use crate::sync::{AtomicU32, Fault, Ordering, faulty, fence_unless, order};
 
 /// Who may write a slot: one thread at a time.
 #[derive(Debug, Default)]
@@ -41,7 +41,9 @@ pub struct SleepFlag(AtomicU32);
 impl SleepFlag {
     /// Announces a sleep. Look at the rings *after* this, and sleep only if none is past its quarter.
     pub fn announce(&self) {
-        self.0.store(1, Ordering::Relaxed);
+        // A swap, as everywhere on this word: its changes form one chain, which a model can follow (loom lets a
+        // later swap overlook a plain store that met another thread's swap).
+        self.0.swap(1, Ordering::Relaxed);
         // ORDER wake: the announcement comes before the look at the rings.
         fence_unless(Fault::WakeNoSleeperFence, Ordering::SeqCst);
     }
@@ -56,7 +58,8 @@ impl SleepFlag {
     pub fn claim_wake_up(&self) -> bool {
         // ORDER wake: the commit comes before the look at the announcement.
         fence_unless(Fault::WakeNoRecorderFence, Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) == 1 && self.0.swap(0, Ordering::Relaxed) == 1
+        self.0.load(Ordering::Relaxed) == 1
+            && (faulty(Fault::WakeWithoutClaim) || self.0.swap(0, Ordering::Relaxed) == 1)
     }
 }
 

@@ -16,6 +16,8 @@ pub use flags::{CloseFlag, Lease, SleepFlag};
 pub use staged::{Group, Operation, STAGED_WORDS, Staged, StagedKind, Transfer};
 pub use totals::{Buckets, BucketsError, DEFAULT_BOUNDS, Direction, Latency, Single, Totals};
 
+use static_assertions::{assert_eq_align, assert_impl_all, assert_not_impl_any};
+
 use crate::event::Category;
 use crate::name::Name;
 use crate::ring::{Producer, Ring, RingError};
@@ -44,6 +46,12 @@ pub struct Slot {
     lease: Line<Lease>,
     totals: Line<Totals>,
 }
+
+// Recording threads and the flush thread share it.
+assert_impl_all!(Slot: Send, Sync);
+assert_not_impl_any!(SlotCursor: Clone, Copy);
+// Two words that different threads write never share a cache line.
+assert_eq_align!(Slot, Line<u8>);
 
 impl Slot {
     /// A slot whose ring and totals are empty.

@@ -286,16 +286,16 @@ impl Flusher {
             }
         }
         let notices = self.notices();
-        let (flow, dynamic) = (self.outlet.flow, std::mem::take(&mut self.outlet.dynamic));
+        let flow = self.outlet.flow;
+        let dynamic: Vec<_> = self.outlet.dynamic.iter().collect();
         let totals = Totals { snapshot: &snapshot, dynamic: &dynamic, flow, notices, clock: anchor.info(), now_us };
         self.outlet.publish(&totals);
-        self.outlet.dynamic = dynamic;
     }
 
     fn notices(&mut self) -> Notices {
         Notices {
             names_changed: self.hot.names_changed.load(Ordering::Relaxed),
-            dynamic_overflow: self.outlet.dynamic_overflow,
+            dynamic_overflow: self.outlet.dynamic.overflow(),
             refused: self.hot.refused.load(Ordering::Relaxed),
             file_trouble: self.outlet.file_trouble(),
         }

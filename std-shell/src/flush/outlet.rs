@@ -1,14 +1,13 @@
 //! From staging records to events in an exporter's hands, and the books about it.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use telering_core::layout::parts::dynamic::ROOM;
+use telering_core::Name;
+use telering_core::dynamic::DynamicTotals;
 use telering_core::names::{self, BUILT_IN};
 use telering_core::slot::{Group, Operation, Staged, StagedKind, Transfer};
-use telering_core::snapshot::{DynamicTotal, Flow, Total};
-use telering_core::{Category, Name};
+use telering_core::snapshot::Flow;
 
 use crate::clock::Anchor;
 use crate::exporter::{Event, ExportError, Exporter, Totals};
@@ -39,9 +38,7 @@ pub(super) struct Outlet {
     /// Time of the last event, so that a new anchor never turns time back.
     last: (u64, u64),
     pub(super) flow: Flow,
-    pub(super) dynamic: Vec<DynamicTotal>,
-    places: HashMap<(Category, Name), usize>,
-    pub(super) dynamic_overflow: u64,
+    pub(super) dynamic: DynamicTotals,
     failing: bool,
 }
 
@@ -54,9 +51,7 @@ impl Outlet {
             anchor,
             last: (0, 0),
             flow: Flow::default(),
-            dynamic: Vec::new(),
-            places: HashMap::new(),
-            dynamic_overflow: 0,
+            dynamic: DynamicTotals::new(),
             failing: false,
         }
     }
@@ -85,7 +80,7 @@ impl Outlet {
             StagedKind::Transfer(transfer) => self.take_transfer(timestamp_us, &transfer),
             StagedKind::Single { id, value } => self.put(timestamp_us, id, value, 1),
             StagedKind::Named { category, name, value } => {
-                self.count(category, name, value, timestamp_us);
+                self.dynamic.add(category, name, value, timestamp_us);
                 let event = Event { timestamp_us, value, id: Event::NAMED, category, name, group: 1 };
                 self.batch.push(event);
             }
@@ -120,27 +115,6 @@ impl Outlet {
         if let Some(event) = built_in(timestamp_us, id, value, group) {
             self.batch.push(event);
         }
-    }
-
-    /// Counts a custom or backend event by its name.
-    fn count(&mut self, category: Category, name: Name, value: u64, timestamp_us: u64) {
-        let place = match self.places.get(&(category, name)) {
-            Some(&place) => place,
-            None if self.dynamic.len() < ROOM => {
-                self.places.insert((category, name), self.dynamic.len());
-                self.dynamic.push(DynamicTotal { name, category, total: Total::default() });
-                self.dynamic.len() - 1
-            }
-            None => {
-                self.dynamic_overflow += 1;
-                return;
-            }
-        };
-        let total = &mut self.dynamic[place].total;
-        total.sum = total.sum.wrapping_add(value);
-        total.count += 1;
-        total.last = value;
-        total.last_us = timestamp_us;
     }
 
     /// Exports what waits. Application events that were refused are counted as lost.

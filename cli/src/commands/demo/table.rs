@@ -58,7 +58,7 @@ impl Table {
         let mut screen = String::from("\x1b[?7l");
         if self.drawn > 0 {
             // Writing into a String does not fail.
-            let _ = write!(screen, "\x1b[{}A", self.drawn);
+            let _ = write!(screen, "\r\x1b[{}A", self.drawn);
         }
         for line in lines {
             screen.push_str("\x1b[2K");
@@ -76,7 +76,8 @@ impl Table {
     pub(super) fn end(self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.drawn > 0 {
-            write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
+            // Back to the first column: the terminal may have shown a ^C.
+            write!(out, "\r\x1b[{}A\x1b[J", self.drawn)?;
         }
         out.flush()
     }
