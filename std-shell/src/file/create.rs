@@ -223,7 +223,7 @@ impl Choice {
         pid: u32,
         renewal: Option<Renewal>,
     ) -> Result<(), FileError> {
-        loop {
+        for _ in 0..ATTEMPTS {
             let renamed = match self.replaces {
                 Some(inode) if inode.is_at(&self.path) => fs::rename(temporary, &self.path),
                 Some(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
@@ -240,6 +240,8 @@ impl Choice {
                 Err(source) => return Err(FileError::io(&self.path, "named", source)),
             }
         }
+        // A file system that says so of a free name would keep the host here for ever.
+        Err(FileError::Occupied { path: self.path.clone(), what: format!("taken anew at each of {ATTEMPTS} tries") })
     }
 }
 
