@@ -90,3 +90,24 @@ fn a_follower_goes_on_with_the_next_run() {
     assert_eq!(items.iter().filter(|item| matches!(item, Item::Reset { .. })).count(), 1);
     assert_eq!(follower.counts().lost, 0);
 }
+
+#[test]
+fn three_events_are_three_events_also_over_an_earlier_file() {
+    // Known case 11: places that were never written, or only by the run before, are no events. All zeros would
+    // be a legal one.
+    let directory = tempfile::tempdir().unwrap();
+    for (run, recorded) in [5000, 3, 0, 3].into_iter().enumerate() {
+        let agent = agent("few").dir(directory.path()).buffer_size(4096).metrics("few").build();
+        (0..recorded).for_each(|value| agent.event("few", value));
+        assert!(agent.flush_now(Duration::from_secs(60)));
+        for _ in 0..2 {
+            let mut reader = Reader::open(agent.path().unwrap()).unwrap();
+            let mut items = Vec::new();
+            while reader.read(&mut items).unwrap() > 0 {}
+            assert_eq!(items.len() as u64, recorded.min(4096), "run {run}");
+            assert!(items.iter().all(|item| matches!(item, Item::Event(event) if event.name == "few")));
+            // Alive, then closed.
+            agent.close();
+        }
+    }
+}

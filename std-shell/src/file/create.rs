@@ -49,15 +49,22 @@ pub(crate) fn create(
     Ok(file)
 }
 
-/// The same. The note that the name belongs to others is handed back rather than told; an abandoned inode of
-/// this writer's may be replaced.
+/// A running writer whose file was lost makes another one.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    /// The inode that was given up a moment ago: it may be replaced.
+    pub(crate) abandoned: Option<Inode>,
+}
+
+/// The same. The note that the name belongs to others is handed back rather than told. A running writer keeps
+/// having a file: to its renewal any file under its name is another's, and it takes a name beside it.
 pub(crate) fn create_noting(
     directory: &Path,
     agent: &str,
     image_len: u64,
     mode: u32,
     warner: &Warner,
-    abandoned: Option<Inode>,
+    renewal: Option<Renewal>,
     initialise: impl FnOnce(&[AtomicU64]),
 ) -> Result<(ImageFile, Option<String>), FileError> {
     let encoded = name::encode(agent)?;
@@ -81,7 +88,7 @@ pub(crate) fn create_noting(
 
     // Judged first: nothing is written where there is no name to be had.
     let pid = std::process::id();
-    let mut choice = Choice::first(&directory, &encoded, pid, abandoned)?;
+    let mut choice = Choice::first(&directory, &encoded, pid, renewal)?;
     if lock.is_held() {
         remove_stale_temporaries(&directory);
     }
@@ -109,7 +116,7 @@ pub(crate) fn create_noting(
     initialise(mapping.words());
 
     let hidden = link_hidden(&temporary.path, &directory, &encoded, pid);
-    if let Err(error) = choice.settle(&temporary.path, &directory, &encoded, pid, abandoned) {
+    if let Err(error) = choice.settle(&temporary.path, &directory, &encoded, pid, renewal) {
         hidden.iter().for_each(|hidden| _ = fs::remove_file(hidden));
         return Err(error);
     }
@@ -161,16 +168,17 @@ struct Choice {
 }
 
 impl Choice {
-    fn first(directory: &Path, encoded: &str, pid: u32, abandoned: Option<Inode>) -> Result<Choice, FileError> {
+    fn first(directory: &Path, encoded: &str, pid: u32, renewal: Option<Renewal>) -> Result<Choice, FileError> {
         let mut choice = Choice { path: directory.join(encoded), attempt: 0, replaces: None, note: None };
-        choice.look(directory, encoded, pid, abandoned)?;
+        choice.look(directory, encoded, pid, renewal)?;
         Ok(choice)
     }
 
     /// Goes on to the first name from the present attempt on that may be taken.
-    fn look(&mut self, directory: &Path, encoded: &str, pid: u32, abandoned: Option<Inode>) -> Result<(), FileError> {
+    fn look(&mut self, directory: &Path, encoded: &str, pid: u32, renewal: Option<Renewal>) -> Result<(), FileError> {
         let plain = directory.join(encoded);
-        let mut reason = None;
+        let mut reason: Option<String> = None;
+        let abandoned = renewal.and_then(|renewal| renewal.abandoned);
         while self.attempt < ATTEMPTS {
             self.path = directory.join(name::visible(encoded, pid, self.attempt));
             let found =
@@ -179,6 +187,11 @@ impl Choice {
                 Standing::Nothing => self.replaces = None,
                 Standing::Replaceable(inode) => self.replaces = Some(inode),
                 Standing::Telemetry(what) => {
+                    reason.get_or_insert(what.to_owned());
+                    self.attempt += 1;
+                    continue;
+                }
+                Standing::Foreign(what) if self.attempt == 0 && renewal.is_some() => {
                     reason.get_or_insert(what);
                     self.attempt += 1;
                     continue;
@@ -189,7 +202,7 @@ impl Choice {
                     continue;
                 }
             }
-            if let (Some(what), None) = (reason, &self.note) {
+            if let (Some(what), None) = (&reason, &self.note) {
                 self.note = Some(format!(
                     "{} is {what}; this agent's telemetry file is {}. Give each agent a name of its own",
                     plain.display(),
@@ -208,9 +221,9 @@ impl Choice {
         directory: &Path,
         encoded: &str,
         pid: u32,
-        abandoned: Option<Inode>,
+        renewal: Option<Renewal>,
     ) -> Result<(), FileError> {
-        loop {
+        for _ in 0..ATTEMPTS {
             let renamed = match self.replaces {
                 Some(inode) if inode.is_at(&self.path) => fs::rename(temporary, &self.path),
                 Some(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
@@ -222,11 +235,13 @@ impl Choice {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.note = None;
                     self.attempt += u64::from(self.attempt > 0);
-                    self.look(directory, encoded, pid, abandoned)?;
+                    self.look(directory, encoded, pid, renewal)?;
                 }
                 Err(source) => return Err(FileError::io(&self.path, "named", source)),
             }
         }
+        // A file system that says so of a free name would keep the host here for ever.
+        Err(FileError::Occupied { path: self.path.clone(), what: format!("taken anew at each of {ATTEMPTS} tries") })
     }
 }
 

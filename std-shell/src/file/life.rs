@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use telering_core::sync::AtomicU64;
 
 use super::FileError;
-use super::create::create_noting;
+use super::create::{Renewal, create_noting};
 use super::fork::Descriptor;
 use super::mapping::Mapping;
 use super::probe::Inode;
@@ -132,9 +132,9 @@ impl ImageFile {
     /// [`FileError`]; nobody was told, and the call may be tried again later.
     pub(crate) fn publish_anew(&mut self, loss: Loss, initialise: impl FnOnce(&[AtomicU64])) -> Result<(), FileError> {
         // The old inode is held until the new file is there: while it lives, no other file can have its number.
-        let abandoned = self.holding.as_ref().map(|_| self.inode);
+        let renewal = Renewal { abandoned: self.holding.as_ref().map(|_| self.inode) };
         let Origin { directory, agent, mode, warner, .. } = &self.origin;
-        let (new, note) = create_noting(directory, agent, self.len, *mode, warner, abandoned, initialise)?;
+        let (new, note) = create_noting(directory, agent, self.len, *mode, warner, Some(renewal), initialise)?;
         let mut old = std::mem::replace(self, new);
         old.abandon();
         let before = old.path;

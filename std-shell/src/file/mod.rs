@@ -112,7 +112,10 @@ pub enum FileError {
         source: io::Error,
     },
     /// Any other call failed.
-    #[error("no telemetry file: {} can't be {what}: {source}", path.display())]
+    #[error(
+        "no telemetry file: {} can't be {what}: {source}; see to the directory, or name another one in NIXL_TELEMETRY_DIR",
+        path.display()
+    )]
     Io {
         /// The path.
         path: PathBuf,

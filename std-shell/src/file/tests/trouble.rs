@@ -179,6 +179,25 @@ fn no_ring_of_nixl_is_as_long_as_an_image() {
 }
 
 #[test]
+fn a_lost_file_whose_name_is_a_strangers_by_now_is_made_anew_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let heard = Heard::new();
+    let mut file = make(directory.path(), "agent", &heard).unwrap();
+    let plain = file.path().to_owned();
+    // As a rotation of logs does it: the file is moved away, and something else comes under its name.
+    fs::rename(&plain, directory.path().join("agent.1")).unwrap();
+    fs::write(&plain, "notes").unwrap();
+    fs::OpenOptions::new().write(true).open(directory.path().join("agent.1")).unwrap().set_len(0).unwrap();
+    assert_eq!(file.check(), Check::Lost(Loss::Resized(0)));
+    file.publish_anew(Loss::Resized(0), |words| _ = format(words)).unwrap();
+    assert_eq!(file.path(), directory.path().join(format!("agent@{}", pid())));
+    assert_eq!(file.check(), Check::Sound);
+    assert_eq!(fs::read_to_string(plain).unwrap(), "notes");
+    let said = heard.only();
+    assert!(said.contains("no telemetry file") && said.contains("agent@"), "{said}");
+}
+
+#[test]
 fn a_file_that_cannot_be_made_anew_is_tried_again_later() {
     let outer = tempfile::tempdir().unwrap();
     let directory = outer.path().join("d");
