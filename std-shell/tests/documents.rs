@@ -13,11 +13,11 @@ fn sources() -> String {
     let mut folders: Vec<PathBuf> = ["core", "std-shell", "loom-tests"].map(|name| root().join(name)).into();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for path in entries.map(|entry| entry.unwrap().path()) {
+        for path in entries.map(|entry| entry.expect("a readable folder").path()) {
             if path.is_dir() && !path.ends_with("target") {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
-                text += &fs::read_to_string(path).unwrap();
+                text += &fs::read_to_string(path).expect("a source file");
             }
         }
     }
