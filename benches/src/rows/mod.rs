@@ -9,6 +9,8 @@ mod ring;
 
 use std::rc::Rc;
 
+pub use flush::directory;
+
 use crate::harness::Row;
 use crate::machine::Partner;
 
