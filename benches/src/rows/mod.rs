@@ -4,6 +4,7 @@ mod agent;
 mod flush;
 mod mutex;
 mod off;
+mod peers;
 mod reader;
 mod ring;
 
@@ -73,9 +74,11 @@ pub fn all(partner: &Rc<Partner>, two_threads: bool) -> Result<Vec<Row>, Box<dyn
     rows.extend(mutex::rows());
     rows.extend(flush::rows()?);
     rows.extend(reader::rows()?);
+    rows.extend(peers::rows()?);
     if two_threads {
         rows.extend(agent::rows_of_two(partner));
         rows.extend(mutex::rows_of_two(partner));
+        rows.extend(peers::rows_of_two(partner)?);
     }
     Ok(rows)
 }
