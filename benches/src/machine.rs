@@ -18,6 +18,12 @@ pub fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
+/// Whether threads can be kept on a processor here.
+#[must_use]
+pub fn can_pin() -> bool {
+    std::thread::spawn(|| pin(0)).join().unwrap_or(false)
+}
+
 /// Processors that this process may use.
 #[must_use]
 pub fn processors() -> usize {

@@ -10,6 +10,7 @@ mod ring;
 
 use std::rc::Rc;
 
+pub(crate) use agent::{held_without_clock, record_transfer};
 pub use flush::directory;
 
 use crate::harness::Row;
@@ -61,6 +62,15 @@ pub const QUOTIENTS: [Quotient; 5] = [
         below: "transfer",
     },
 ];
+
+/// The names of all rows.
+///
+/// # Errors
+/// As for [`all`].
+pub fn names() -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
+    let partner = Rc::new(Partner::start()?);
+    Ok(all(&partner, true)?.iter().map(|row| row.name).collect())
+}
 
 /// All rows that this machine can measure.
 ///
