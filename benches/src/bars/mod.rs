@@ -247,6 +247,10 @@ pub fn run(bars: &[Bar], everything: bool, effort: Effort) -> Result<Outcomes, B
             _ => false,
         })
     };
+    if let Some(load) = crate::machine::load() {
+        let processors = crate::machine::processors();
+        eprintln!("bars: load {load} on {processors} processors; judge by a run on an idle machine");
+    }
     progress("rows");
     let measured = crate::measure(&|name| everything || wants(name), effort)?;
     let rows = Rows { measured: &measured, report: crate::report(&measured, effort) };

@@ -24,7 +24,7 @@ const GROUPS: [Group; 3] = [
     Group {
         heading: "One transfer, no clock, one thread",
         bars: &[
-            ("telering off", "off", true),
+            ("telering, switched off", "off", true),
             ("telering: record, totals, histograms", "entry", true),
             ("mutex and vector, the same totals", "mutex-transfer", false),
             ("prometheus-client, totals only", "peer-client", false),
@@ -33,7 +33,7 @@ const GROUPS: [Group; 3] = [
         ],
     },
     Group {
-        heading: "One transfer, no clock, two threads flat out",
+        heading: "One transfer, two threads flat out",
         bars: &[
             ("telering: record, totals, histograms", "entry-2", true),
             ("mutex and vector, the same totals", "mutex-transfer-2", false),
