@@ -10,8 +10,9 @@ use telering::{Operation, Telemetry};
 
 use super::{Value, quick};
 use crate::harness::{Effort, median};
+use crate::locks::CMutex;
 use crate::machine;
-use crate::mutex_vector::MutexVector;
+use crate::mutex_vector::{Inner, MutexVector};
 use crate::rows::{held_without_clock, record_transfer};
 
 /// Interleaved runs of each design.
@@ -111,18 +112,20 @@ pub(super) fn measure(effort: Effort) -> Result<Tails, String> {
     let ours = held_without_clock("tail");
     // For the note: nothing held up, the flush thread has to find a processor as well.
     let flushed = Telemetry::builder("tail, flushed").ignore_environment(true).enable(true).nop().build();
-    let vector = MutexVector::default();
+    let vector: MutexVector<CMutex<Inner>> = MutexVector::default();
+    let rusts: MutexVector = MutexVector::default();
     let nothing = |turn: u64| {
         black_box(turn);
     };
     let with_ours = |turn: u64| record_transfer(&ours, turn);
     let with_flush = |turn: u64| record_transfer(&flushed, turn);
     let with_mutex = |turn: u64| vector.transfer(Operation::Write, turn, 4096 + turn, black_box(1), black_box(12));
-    let designs: [&(dyn Fn(u64) + Sync); 4] = [&nothing, &with_ours, &with_mutex, &with_flush];
+    let with_rusts = |turn: u64| rusts.transfer(Operation::Write, turn, 4096 + turn, black_box(1), black_box(12));
+    let designs: [&(dyn Fn(u64) + Sync); 5] = [&nothing, &with_ours, &with_mutex, &with_rusts, &with_flush];
 
-    let mut runs: Vec<[[f64; 2]; 4]> = Vec::new();
+    let mut runs: Vec<[[f64; 2]; 5]> = Vec::new();
     for number in 0..RUNS {
-        let mut found = [[0.0; 2]; 4];
+        let mut found = [[0.0; 2]; 5];
         for step in 0..designs.len() {
             // Another one begins each time.
             let design = (step + number) % designs.len();
@@ -132,13 +135,15 @@ pub(super) fn measure(effort: Effort) -> Result<Tails, String> {
     }
     let value = |place: usize, name: &str| {
         let middle = |design: usize| median(runs.iter().map(|run| run[design][place]));
-        let ratio = |run: &[[f64; 2]; 4]| above(run[2][place], run[0][place]) / above(run[1][place], run[0][place]);
+        let ratio = |run: &[[f64; 2]; 5]| above(run[2][place], run[0][place]) / above(run[1][place], run[0][place]);
         let note = format!(
-            "{name} in ns: nothing {:.0}, ours {:.0}, mutex {:.0}; ours with its clock and the flush thread at work {:.0}",
+            "{name} in ns: nothing {:.0}, ours {:.0}, mutex as in C++ {:.0}, mutex as in Rust {:.0}; ours with its clock \
+             and the flush thread at work {:.0}",
             middle(0),
             middle(1),
             middle(2),
-            middle(3)
+            middle(3),
+            middle(4)
         );
         Value { value: median(runs.iter().map(ratio)), note }
     };
