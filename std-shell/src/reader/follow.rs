@@ -107,10 +107,7 @@ impl Follower {
             return 0;
         }
         let old = std::mem::replace(&mut self.reader, reader).counts();
-        self.before.events += old.events;
-        self.before.lost += old.lost;
-        self.before.unverified += old.unverified;
-        self.before.interrupted += old.interrupted;
+        self.before.add_all(&old);
         self.broken_since = None;
         out.push(Item::Reset { instance: self.reader.instance() });
         1
@@ -131,13 +128,9 @@ impl Follower {
     /// What was read since the follower was opened, over all files.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let now = self.reader.counts();
-        Counts {
-            events: self.before.events + now.events,
-            lost: self.before.lost + now.lost,
-            unverified: self.before.unverified + now.unverified,
-            interrupted: self.before.interrupted + now.interrupted,
-        }
+        let mut counts = self.before;
+        counts.add_all(&self.reader.counts());
+        counts
     }
 
     /// The name that is followed.

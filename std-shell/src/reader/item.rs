@@ -86,7 +86,8 @@ pub struct EventName(Name);
 
 impl EventName {
     /// A name from a file. Control characters become `_`; what is no UTF-8 ends it.
-    pub(crate) fn from_file(name: &Name) -> EventName {
+    #[must_use]
+    pub fn of(name: &Name) -> EventName {
         EventName(Name::new(name.as_str()).0)
     }
 
@@ -159,7 +160,7 @@ impl NameCache {
         match row {
             Some(cached) if cached.stored == *name => (cached.clean, cached.id),
             _ => {
-                let clean = EventName::from_file(name);
+                let clean = EventName::of(name);
                 let id = names::by_name(name.text_bytes()).map(|found| found.id);
                 *row = Some(CachedName { stored: *name, clean, id });
                 (clean, id)
@@ -214,6 +215,13 @@ impl Counts {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.events.saturating_add(self.lost).saturating_add(self.unverified).saturating_add(self.interrupted)
+    }
+
+    pub(crate) fn add_all(&mut self, other: &Counts) {
+        self.events = self.events.saturating_add(other.events);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.unverified = self.unverified.saturating_add(other.unverified);
+        self.interrupted = self.interrupted.saturating_add(other.interrupted);
     }
 
     pub(crate) fn add(&mut self, item: &Item) {
