@@ -83,6 +83,13 @@ impl<S: ReadAt> Engine<S> {
         }
     }
 
+    /// Begins an image again at its oldest event; what was counted stays counted.
+    pub fn rewind(&mut self) {
+        if let Ring::Image(ring) = &mut self.ring {
+            ring.rewind();
+        }
+    }
+
     /// What was returned so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -163,6 +163,11 @@ impl ImageRing {
         self.positions(source).map(Some)
     }
 
+    /// Begins again at the oldest event, with the next block.
+    pub(crate) fn rewind(&mut self) {
+        self.stage = Stage::Begin(From::Oldest);
+    }
+
     fn begin(&mut self, from: From, positions: Positions) {
         let capacity = self.head.capacity;
         (self.window, self.stage) = match from {

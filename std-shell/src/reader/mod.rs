@@ -197,6 +197,12 @@ impl Reader {
         Ok(self.waiting.pop())
     }
 
+    /// Begins an image again at its oldest event, with the buffers that are there: for benchmarks.
+    #[doc(hidden)]
+    pub fn rewind(&mut self) {
+        self.engine.rewind();
+    }
+
     /// What was read since the file was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
