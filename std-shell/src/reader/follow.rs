@@ -16,14 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// again), the old one is read to its end first.
 ///
 /// ```no_run
-/// use telering::reader::Follower;
+/// use telering::reader::{Follower, Idle};
 /// let mut follower = Follower::open("/dev/shm/telemetry/agent")?;
-/// let mut items = Vec::new();
+/// let (mut items, mut idle) = (Vec::new(), Idle::new());
 /// loop {
-///     if follower.poll(&mut items)? == 0 {
-///         std::thread::sleep(std::time::Duration::from_millis(100));
-///     }
+///     let found = follower.poll(&mut items)?;
 ///     items.drain(..).for_each(|item| println!("{item:?}"));
+///     if let Some(pause) = idle.after(found) {
+///         std::thread::sleep(pause);
+///     }
 /// }
 /// # #[allow(unreachable_code)]
 /// # Ok::<(), Box<dyn std::error::Error>>(())
