@@ -28,8 +28,7 @@ struct Written {
 }
 
 impl Written {
-    fn new() -> Result<Written, Box<dyn std::error::Error>> {
-        let dir = directory()?;
+    fn new(dir: tempfile::TempDir) -> Result<Written, Box<dyn std::error::Error>> {
         let agent = Telemetry::builder("read").ignore_environment(true).enable(true).dir(dir.path());
         let agent = agent.buffer_size(CAPACITY).strict(true).try_build()?;
         for bytes in 0..CAPACITY {
@@ -77,19 +76,27 @@ fn pread(path: &Path) -> std::io::Result<Body> {
     }))
 }
 
+/// A directory on a file system with pages larger than those of memory, if there is one.
+fn disk() -> std::io::Result<Option<tempfile::TempDir>> {
+    let dir = tempfile::tempdir()?;
+    let is_memory = rustix::fs::statfs(dir.path())?.f_type == rustix::fs::statfs("/dev/shm")?.f_type;
+    Ok((!is_memory).then_some(dir))
+}
+
+fn as_blocks(reader: &mut Reader) -> Result<u64, ReadError> {
+    let block = reader.read_block()?;
+    Ok(block.map_or(0, |block| black_box(block.records()).len() as u64))
+}
+
 pub(super) fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
-    let file = Rc::new(Written::new()?);
+    let file = Rc::new(Written::new(directory()?)?);
     let mut items = Vec::with_capacity(CAPACITY as usize);
     let as_items = move |reader: &mut Reader| {
         items.clear();
         reader.read(&mut items).map(|count| count as u64)
     };
-    let as_blocks = |reader: &mut Reader| {
-        let block = reader.read_block()?;
-        Ok(block.map_or(0, |block| black_box(block.records()).len() as u64))
-    };
     let row = |name, what, body| Row { name, what, reference: Reference::Copy56, body };
-    Ok(vec![
+    let mut rows = vec![
         row("pread", "per event: the system call that copies the records of a file of 4096 events", pread(&file.path)?),
         row(
             "read-block",
@@ -97,5 +104,11 @@ pub(super) fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
             read_all(file.clone(), as_blocks)?,
         ),
         row("read", "the same, an item made of each event", read_all(file, as_items)?),
-    ])
+    ];
+    if let Some(dir) = disk()? {
+        let file = Rc::new(Written::new(dir)?);
+        rows.push(row("pread-disk", "pread from a disk's file system, out of its cache", pread(&file.path)?));
+        rows.push(row("read-block-disk", "read-block from there", read_all(file, as_blocks)?));
+    }
+    Ok(rows)
 }

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 
 use super::many::{CHECK_AT, FACTOR_OF, Oddity, oddity, survey_from};
 use super::{FACTORS, term};
-use crate::event::{RECORD_SIZE, Record};
+use crate::event::{Category, RECORD_SIZE, Record};
 
 /// Records at a time: one sum for each lane.
 const GROUP: usize = 8;
@@ -38,7 +38,10 @@ const TAIL_FACTORS: [u32; 8] = {
     factors
 };
 
-/// [`survey`](super::survey) with vectors. Where the processor is not known to have AVX2, calling it is `unsafe`.
+/// [`survey`](super::survey) with vectors.
+///
+/// # Safety
+/// The processor has AVX2. Functions compiled for it may call this one without more ado.
 #[target_feature(enable = "avx2")]
 pub fn survey_avx2(first: u64, records: &[Record], tell: &mut impl FnMut(usize, Oddity)) {
     let (groups, rest) = records.as_chunks::<GROUP>();
@@ -60,28 +63,38 @@ pub fn survey_avx2(first: u64, records: &[Record], tell: &mut impl FnMut(usize, 
 #[target_feature(enable = "avx2")]
 fn are_events(position: u64, group: &[Record; GROUP]) -> bool {
     let (head_factors, tail_factors): (__m256i, __m256i) = (bytemuck::cast(HEAD_FACTORS), bytemuck::cast(TAIL_FACTORS));
-    let (zero, ones) = (_mm256_setzero_si256(), _mm256_set1_epi32(-1));
-    let mut odd = zero;
+    let zero = _mm256_setzero_si256();
+    // Of all eight: the largest words of the first vector, the least of the second.
+    let (mut largest, mut least) = (zero, _mm256_set1_epi32(-1));
     let sums = group.each_ref().map(|record| {
         let bytes = bytemuck::bytes_of(record);
         let head: __m256i = bytemuck::pod_read_unaligned(&bytes[..32]);
         let tail: __m256i = bytemuck::pod_read_unaligned(&bytes[TAIL_AT * 4..]);
-        // A filler, or a check word of 0, which no record has.
-        let here = _mm256_blend_epi32::<{ 1 << CATEGORY_LANE }>(
-            _mm256_cmpeq_epi32(tail, zero),
-            _mm256_cmpeq_epi32(head, ones),
-        );
-        odd = _mm256_or_si256(odd, here);
+        largest = _mm256_max_epu32(largest, head);
+        least = _mm256_min_epu32(least, tail);
         // The check word is taken off the sum of all others: 0 where it fits.
         let tail_terms =
             _mm256_blend_epi32::<{ 1 << CHECK_LANE }>(terms(tail, tail_factors), _mm256_sub_epi32(zero, tail));
         _mm256_add_epi32(terms(head, head_factors), tail_terms)
     });
-    let mut lanes = [0_u32; 8];
-    (lanes[CATEGORY_LANE], lanes[CHECK_LANE]) = (u32::MAX, u32::MAX);
     let Some(positions) = position_terms(position) else { return false };
     let rest = _mm256_add_epi32(sum_each(&sums), positions);
-    _mm256_testz_si256(odd, bytemuck::cast(lanes)) == 1 && _mm256_testz_si256(rest, rest) == 1
+    // A filler, whose category is the largest word there is, or a check word of 0, which no record has.
+    let extremes = _mm256_blend_epi32::<{ 1 << CATEGORY_LANE }>(least, largest);
+    let odd = _mm256_cmpeq_epi32(extremes, lanes(Category::FILLER.0 as u32, 0));
+    let wrong = _mm256_or_si256(rest, _mm256_and_si256(odd, lanes(u32::MAX, u32::MAX)));
+    _mm256_testz_si256(wrong, wrong) == 1
+}
+
+const _: () = assert!(Category::FILLER.0 as u32 == u32::MAX);
+
+/// A vector of two words, where the category and the check word stand.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lanes(category: u32, check: u32) -> __m256i {
+    let mut words = [0_u32; 8];
+    (words[CATEGORY_LANE], words[CHECK_LANE]) = (category, check);
+    bytemuck::cast(words)
 }
 
 #[inline]

@@ -109,8 +109,8 @@ impl<'a> Block<'a> {
     /// What this block adds to [`Reader::counts`](super::Reader::counts).
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        counts.lost = self.lost;
+        let events = (self.records.len() - self.gaps.len()) as u64;
+        let mut counts = Counts { events, lost: self.lost, ..Counts::default() };
         for gap in self.gaps {
             match gap.kind {
                 GapKind::Lost => counts.lost = counts.lost.saturating_add(1),
@@ -118,7 +118,6 @@ impl<'a> Block<'a> {
                 GapKind::Unverified => counts.unverified += 1,
             }
         }
-        counts.events = (self.records.len() - self.gaps.len()) as u64;
         counts
     }
 
