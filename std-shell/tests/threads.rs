@@ -1,13 +1,13 @@
 //! Threads, agents, clones and backends that come and go leave nothing behind: memory, descriptors and threads
 //! stay where they were, and every total is exact.
 //!
-//! The short forms find what leaks a slot (1 MiB) or a descriptor each time; the long ones what leaks a few
-//! hundred bytes.
+//! The short forms find what leaks a slot (1 MiB) or a descriptor each time; the long ones what leaks a few bytes for
+//! each thread, or two KiB for each agent.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, iter};
@@ -72,10 +72,17 @@ impl Footprint {
     }
 }
 
-/// Two at a time; each records one transfer.
+/// Two at a time; each records one transfer, and both have their slots at the same time.
 fn run_threads(agent: &Telemetry, threads: u64) {
     for _ in 0..threads / 2 {
-        let pair = [agent.clone(), agent.clone()].map(|agent| thread::spawn(move || agent.record_transfer(&TRANSFER)));
+        let both = Arc::new(Barrier::new(2));
+        let pair = [(); 2].map(|()| {
+            let (agent, both) = (agent.clone(), Arc::clone(&both));
+            thread::spawn(move || {
+                agent.record_transfer(&TRANSFER);
+                both.wait();
+            })
+        });
         pair.into_iter().for_each(|thread| thread.join().expect("no panic"));
     }
 }
@@ -158,8 +165,8 @@ fn agents_one_after_another(agents: usize) {
     live_on(first);
     let before = Footprint::now();
     live_on(agents - first);
-    // The C library keeps some of what was freed; all slots of one agent are 4 MiB.
-    Footprint::assert_flat_since(before, 4 * MIB);
+    // The C library keeps some of what was freed, and the slots of one agent are 4 MiB.
+    Footprint::assert_flat_since(before, 16 * MIB);
     for worker in workers {
         drop(worker.agents);
         worker.thread.join().expect("no panic");
@@ -265,7 +272,8 @@ fn a_thread_that_stays_lets_go_of_agents_that_were_open_at_once() {
         drop(agents);
         match before {
             None => before = Some(Footprint::now()),
-            Some(before) => Footprint::assert_flat_since(before, 4 * MIB),
+            // Those of one round are 32 MiB.
+            Some(before) => Footprint::assert_flat_since(before, 8 * MIB),
         }
     }
 }
@@ -275,7 +283,7 @@ fn backends_that_come_and_go_leave_nothing_whatever_the_agent_does() {
     let _turn = turn();
     let exported = agent("exported").enable(true).nop().build();
     let captured = agent("captured").capture_telemetry(true).build();
-    let closed = agent("closed").enable(true).nop().build();
+    let closed = agent("closed").enable(true).nop().on_warning(|_| {}).build();
     closed.close();
     let all = [&exported, &captured, &closed];
     assert_eq!(all.map(Telemetry::mode), [Mode::Exported, Mode::Captured, Mode::Exported]);
