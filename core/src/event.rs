@@ -220,10 +220,33 @@ impl Template {
     /// in between, whose fields lie across words.
     #[inline(always)]
     #[must_use]
-    pub fn sealed(&self, position: u64, timestamp_us: u64, value: u64) -> [u64; RECORD_WORDS] {
-        let check = check::join(position, check::time_part(timestamp_us), self.part, value);
+    pub fn sealed(&self, position: u64, time: Timestamp, value: u64) -> [u64; RECORD_WORDS] {
+        let check = check::join(position, time.part, self.part, value);
         let [_, head, a, b, c, tail, _] = self.words;
-        [timestamp_us, head, a, b, c, tail | u64::from(check) << 32, value]
+        [time.us, head, a, b, c, tail | u64::from(check) << 32, value]
+    }
+}
+
+/// A time with its part of the check word, which the events of one transfer share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamp {
+    us: u64,
+    part: u32,
+}
+
+impl Timestamp {
+    /// The time in microseconds.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(us: u64) -> Timestamp {
+        Timestamp { us, part: check::time_part(us) }
+    }
+
+    /// This time if it is the same, else a new one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn or_new(self, us: u64) -> Timestamp {
+        if self.us == us { self } else { Timestamp::new(us) }
     }
 }
 
@@ -255,7 +278,7 @@ mod tests {
         let (category, name) = (Category::PERFORMANCE, Name::from_static("agent_xfer_time"));
         for (position, time, value) in [(0, 0, 0), (77, 1_736_951_425_123_456, 12), (u64::MAX, u64::MAX, u64::MAX)] {
             let record = Record::new(time, category, name, value).sealed(position);
-            assert_eq!(Template::new(category, name).sealed(position, time, value), record.to_words());
+            assert_eq!(Template::new(category, name).sealed(position, Timestamp::new(time), value), record.to_words());
         }
     }
 

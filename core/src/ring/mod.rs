@@ -56,6 +56,29 @@ impl core::fmt::Display for RingError {
 
 impl core::error::Error for RingError {}
 
+/// A number of records that a ring can have: looked at once, where the memory is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity(usize);
+
+impl Capacity {
+    /// A power of two, 2 at the least.
+    ///
+    /// # Errors
+    /// [`RingError::Capacity`] for any other number.
+    pub const fn new(records: usize) -> Result<Capacity, RingError> {
+        if records < 2 || !records.is_power_of_two() {
+            return Err(RingError::Capacity { records });
+        }
+        Ok(Capacity(records))
+    }
+
+    /// The number of records.
+    #[must_use]
+    pub const fn records(self) -> usize {
+        self.0
+    }
+}
+
 /// A view of a ring's memory: two positions and the records, `WORDS` 64-bit words each.
 ///
 /// All words are stored little-endian, also the positions, because the same view lies over a file.
@@ -79,16 +102,27 @@ impl<'a, const WORDS: usize> Ring<'a, WORDS> {
         committed: &'a AtomicU64,
         records: &'a [[AtomicU64; WORDS]],
     ) -> Result<Self, RingError> {
-        if records.len() < 2 || !records.len().is_power_of_two() {
-            return Err(RingError::Capacity { records: records.len() });
-        }
-        Ok(Ring {
+        Ok(Ring::over(intent, committed, records, Capacity::new(records.len())?))
+    }
+
+    /// Lays a ring over memory whose size was looked at before. With another size than `capacity` the records
+    /// are nonsense, but nothing worse.
+    #[inline(always)]
+    #[must_use]
+    pub fn over(
+        intent: &'a AtomicU64,
+        committed: &'a AtomicU64,
+        records: &'a [[AtomicU64; WORDS]],
+        capacity: Capacity,
+    ) -> Self {
+        debug_assert_eq!(records.len(), capacity.records());
+        Ring {
             intent,
             committed,
             records,
             #[cfg(loom)]
             max_batch: image::max_batch(records.len() as u64),
-        })
+        }
     }
 
     /// A ring for the model tests alone: also of one record, also with batches in a small ring.
@@ -121,8 +155,8 @@ impl<'a, const WORDS: usize> Ring<'a, WORDS> {
     /// The memory of the record at a position.
     #[inline(always)]
     fn record(&self, position: u64) -> &'a [AtomicU64; WORDS] {
-        // `new` saw to it that the length is a power of two.
-        &self.records[position as usize & (self.records.len() - 1)]
+        // The length is a power of two: `Capacity` saw to it.
+        &self.records[position as usize & self.records.len().wrapping_sub(1)]
     }
 
     /// Positions finished so far, as the producer itself sees it.

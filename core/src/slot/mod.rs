@@ -20,7 +20,7 @@ use static_assertions::{assert_eq_align, assert_impl_all, assert_not_impl_any};
 
 use crate::event::Category;
 use crate::name::Name;
-use crate::ring::{Producer, Ring, RingError};
+use crate::ring::{Capacity, Producer, Ring, RingError};
 use crate::status::Status;
 use crate::sync::{AtomicU64, Fault, faulty};
 
@@ -78,6 +78,13 @@ impl Slot {
     /// [`RingError`] unless `records` is a power of two long, 2 at the least.
     pub fn ring<'a>(&'a self, records: &'a [StagedMemory]) -> Result<Ring<'a, STAGED_WORDS>, RingError> {
         Ring::new(&self.positions.0.intent, &self.positions.0.committed, records)
+    }
+
+    /// The same over memory whose size was looked at before: see [`Ring::over`].
+    #[inline(always)]
+    #[must_use]
+    pub fn ring_over<'a>(&'a self, records: &'a [StagedMemory], capacity: Capacity) -> Ring<'a, STAGED_WORDS> {
+        Ring::over(&self.positions.0.intent, &self.positions.0.committed, records, capacity)
     }
 
     /// Records one finished transfer: its totals, then one record. Returns the ring's position after it.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use telering_core::ring::Capacity;
 use telering_core::slot::Buckets;
 
 use super::hot::{Hot, HotSettings};
@@ -358,12 +359,13 @@ fn process_clock() -> &'static Clock {
 }
 
 fn hot_settings(config: &Config, clock: &'static Clock, staging_records: usize, warner: &Warner) -> HotSettings {
+    let Ok(staging) = Capacity::new(staging_records) else { unreachable!("the settings give a power of two") };
     HotSettings {
         id: registry::new_id(),
         clock,
         allowlist: config.allowlist.clone(),
         buckets: Buckets::new(&config.histogram_bounds).unwrap_or_default(),
-        staging_records,
+        staging,
         warner: warner.clone(),
     }
 }

@@ -6,7 +6,7 @@ use std::thread::Thread;
 
 use telering_core::Name;
 use telering_core::names;
-use telering_core::ring::Ring;
+use telering_core::ring::{Capacity, Ring};
 use telering_core::slot::{Buckets, CloseFlag, Group, STAGED_WORDS, SleepFlag, Slot, StagedMemory};
 
 use super::backend::BackendEvents;
@@ -19,21 +19,19 @@ use crate::warn::{Warner, WarningKind};
 pub(crate) struct OwnedSlot {
     pub(crate) slot: Slot,
     records: Box<[StagedMemory]>,
+    capacity: Capacity,
 }
 
 impl OwnedSlot {
-    fn new(records: usize) -> OwnedSlot {
-        let memory = (0..records).map(|_| StagedMemory::default()).collect();
-        OwnedSlot { slot: Slot::new(), records: memory }
+    fn new(capacity: Capacity) -> OwnedSlot {
+        let records = (0..capacity.records()).map(|_| StagedMemory::default()).collect();
+        OwnedSlot { slot: Slot::new(), records, capacity }
     }
 
     /// The ring over this slot's memory.
     #[inline(always)]
     pub(crate) fn ring(&self) -> Ring<'_, STAGED_WORDS> {
-        match self.slot.ring(&self.records) {
-            Ok(ring) => ring,
-            Err(_) => unreachable!("the settings give a power of two"),
-        }
+        self.slot.ring_over(&self.records, self.capacity)
     }
 }
 
@@ -55,7 +53,7 @@ pub(crate) struct Hot {
     pub(crate) sleep: SleepFlag,
     /// The flush thread, once there is one.
     pub(crate) flusher: OnceLock<Thread>,
-    pub(crate) staging_records: usize,
+    staging: Capacity,
     slots: Mutex<Vec<Arc<OwnedSlot>>>,
     pub(crate) backends: Mutex<Vec<Arc<BackendEvents>>>,
     pub(crate) refused: AtomicU64,
@@ -74,7 +72,7 @@ pub(crate) struct HotSettings {
     pub(crate) clock: &'static Clock,
     pub(crate) allowlist: Allowlist,
     pub(crate) buckets: Buckets,
-    pub(crate) staging_records: usize,
+    pub(crate) staging: Capacity,
     pub(crate) warner: Warner,
 }
 
@@ -89,11 +87,11 @@ impl Hot {
             groups: [Group::of_mask(mask, Operation::Write), Group::of_mask(mask, Operation::Read)],
             buckets: settings.buckets,
             allowlist: settings.allowlist,
-            quarter_mask: (settings.staging_records as u64 / 4).max(1) - 1,
+            quarter_mask: (settings.staging.records() as u64 / 4).max(1) - 1,
             closed: CloseFlag::default(),
             sleep: SleepFlag::default(),
             flusher: OnceLock::new(),
-            staging_records: settings.staging_records,
+            staging: settings.staging,
             slots: Mutex::default(),
             backends: Mutex::default(),
             refused: AtomicU64::new(0),
@@ -114,7 +112,7 @@ impl Hot {
         if let Some(free) = slots.iter().find(|slot| slot.slot.lease().take()) {
             return Arc::clone(free);
         }
-        let new = Arc::new(OwnedSlot::new(self.staging_records));
+        let new = Arc::new(OwnedSlot::new(self.staging));
         new.slot.lease().take();
         slots.push(Arc::clone(&new));
         new

@@ -1,8 +1,11 @@
 //! The slots that a thread has leased: found through a thread-local, given back when the thread ends.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
+
+use telering_core::slot::Transfer;
 
 use super::hot::{Hot, OwnedSlot};
 use super::registry;
@@ -14,24 +17,50 @@ struct Lease {
     slot: Arc<OwnedSlot>,
 }
 
-/// The leases of one thread. The borrow flag doubles as the sign that a record is being made: a signal
-/// handler that interrupts it finds it borrowed and is refused.
-struct Leases {
-    /// Of the agent that recorded last: most threads have no other.
-    current: Option<Lease>,
-    others: Vec<Lease>,
+/// The slots of one thread, given back when it ends.
+struct Leases(Vec<Lease>);
+
+/// The lease that recorded last, where it is found at once: no destructor, no borrow, no count.
+struct Current {
+    id: Cell<u64>,
+    /// Point into the lease of this id, which [`LEASES`] holds; never followed under any other id.
+    hot: Cell<*const Hot>,
+    slot: Cell<*const OwnedSlot>,
+    /// A record is being made: a signal handler that interrupts it is refused.
+    busy: Cell<bool>,
 }
 
 /// No agent has this id.
 const NOBODY: u64 = u64::MAX;
 
 thread_local! {
-    static LEASES: RefCell<Leases> = const { RefCell::new(Leases { current: None, others: Vec::new() }) };
+    static CURRENT: Current = const {
+        Current {
+            id: Cell::new(NOBODY),
+            hot: Cell::new(ptr::null()),
+            slot: Cell::new(ptr::null()),
+            busy: Cell::new(false),
+        }
+    };
+    static LEASES: RefCell<Leases> = const { RefCell::new(Leases(Vec::new())) };
+}
+
+impl Current {
+    fn set(&self, lease: &Lease) {
+        self.hot.set(Arc::as_ptr(&lease.hot));
+        self.slot.set(Arc::as_ptr(&lease.slot));
+        self.id.set(lease.id);
+    }
+
+    fn forget(&self) {
+        self.id.set(NOBODY);
+    }
 }
 
 impl Drop for Leases {
     fn drop(&mut self) {
-        for lease in self.current.iter().chain(&self.others) {
+        CURRENT.with(Current::forget);
+        for lease in &self.0 {
             lease.slot.slot.lease().give_back();
         }
     }
@@ -39,13 +68,7 @@ impl Drop for Leases {
 
 /// Has the thread that forked look for its agent anew before it records again.
 pub(super) fn forget_after_fork() {
-    let _ = LEASES.try_with(|leases| {
-        if let Ok(mut leases) = leases.try_borrow_mut()
-            && let Some(current) = &mut leases.current
-        {
-            current.id = NOBODY;
-        }
-    });
+    CURRENT.with(Current::forget);
 }
 
 /// Who wants to record: an agent at hand, or the id of one that may be gone.
@@ -80,37 +103,64 @@ impl Recorder for ById {
     }
 }
 
-/// Makes one record in this thread's slot; `make` returns the ring's position after it.
+/// Makes one record in a slot. A trait, because only functions can be told to be inlined, and the record of a
+/// transfer must be.
+pub(super) trait Make {
+    /// Returns the ring's position after the record.
+    fn make(self, hot: &Hot, owned: &OwnedSlot) -> u64;
+}
+
+struct By<F>(F);
+
+impl<F: FnOnce(&Hot, &OwnedSlot) -> u64> Make for By<F> {
+    #[inline(always)]
+    fn make(self, hot: &Hot, owned: &OwnedSlot) -> u64 {
+        (self.0)(hot, owned)
+    }
+}
+
+/// Makes one record by a closure, which returns the ring's position after it.
+pub(super) fn record_by(recorder: impl Recorder, make: impl FnOnce(&Hot, &OwnedSlot) -> u64) {
+    record(recorder, By(make));
+}
+
+/// A finished transfer.
+pub(super) struct Record<'a>(pub(super) &'a Transfer);
+
+impl Make for Record<'_> {
+    #[inline(always)]
+    fn make(self, hot: &Hot, owned: &OwnedSlot) -> u64 {
+        owned.slot.transfer(owned.ring(), &hot.buckets, self.0)
+    }
+}
+
+/// Makes one record in this thread's slot.
 #[inline(always)]
-pub(super) fn record(recorder: impl Recorder, make: impl FnOnce(&Hot, &OwnedSlot) -> u64) {
-    let id = recorder.id();
-    let reached = LEASES.try_with(|leases| {
-        let Ok(mut leases) = leases.try_borrow_mut() else {
-            refuse(recorder, "an event was recorded inside a signal handler that interrupted another record");
-            return;
-        };
-        // A signal handler of this thread must find the flag set before anything else happens.
-        compiler_fence(Ordering::SeqCst);
-        let lease = match &leases.current {
-            Some(lease) if lease.id == id => lease,
-            _ => match leases.switch_to(recorder) {
-                Some(lease) => lease,
-                None => return,
-            },
-        };
-        if lease.hot.closed.is_closed() {
-            lease.hot.refuse("an event was recorded after its agent was closed");
+pub(super) fn record(recorder: impl Recorder, make: impl Make) {
+    // SAFETY: the thread-local needs no initialisation and has no destructor, so it is there as long as its thread,
+    // and the reference stays on this thread and in this function.
+    let current = unsafe { &*CURRENT.with(ptr::from_ref) };
+    if current.busy.replace(true) {
+        return refuse(recorder, "an event was recorded inside a signal handler that interrupted another record");
+    }
+    // A signal handler of this thread must find the flag set before anything else happens.
+    compiler_fence(Ordering::SeqCst);
+    if current.id.get() == recorder.id() || switch_to(recorder, current) {
+        // SAFETY: the pointers are those of the lease with this id, which this thread's LEASES hold. They let
+        // go of a lease only in `switch_to` and when the thread ends, and forget it here before; neither can
+        // happen while the references live, which do not leave this function.
+        let (hot, owned) = unsafe { (&*current.hot.get(), &*current.slot.get()) };
+        if hot.closed.is_closed() {
+            hot.refuse("an event was recorded after its agent was closed");
         } else {
-            let position = make(&lease.hot, &lease.slot);
-            if position & lease.hot.quarter_mask == 0 {
-                lease.hot.wake_if_asleep();
+            let position = make.make(hot, owned);
+            if position & hot.quarter_mask == 0 {
+                hot.wake_if_asleep();
             }
         }
-        compiler_fence(Ordering::SeqCst);
-    });
-    if reached.is_err() {
-        refuse(recorder, "an event was recorded while its thread ended");
     }
+    compiler_fence(Ordering::SeqCst);
+    current.busy.set(false);
 }
 
 #[cold]
@@ -122,42 +172,42 @@ fn refuse(recorder: impl Recorder, why: &'static str) {
     }
 }
 
-impl Leases {
-    /// Makes the lease of another agent the recent one; takes a slot where this thread has none.
-    #[cold]
-    fn switch_to(&mut self, recorder: impl Recorder) -> Option<&Lease> {
-        let id = recorder.id();
-        if !fork::is_own(id) {
-            // The parent's agent: its files and its flush thread are not here.
-            return None;
+/// Makes the lease of another agent the current one; takes a slot where this thread has none.
+#[cold]
+#[inline(never)]
+fn switch_to(recorder: impl Recorder, current: &Current) -> bool {
+    let id = recorder.id();
+    if !fork::is_own(id) {
+        // The parent's agent: its files and its flush thread are not here.
+        return false;
+    }
+    let switched = LEASES.try_with(|leases| {
+        let leases = &mut leases.borrow_mut().0;
+        if let Some(lease) = leases.iter().find(|lease| lease.id == id) {
+            current.set(lease);
+            return true;
         }
-        if let Some(place) = self.others.iter().position(|lease| lease.id == id) {
-            let lease = self.others.swap_remove(place);
-            return Some(self.make_current(lease));
-        }
-        let hot = recorder.hot()?;
+        let Some(hot) = recorder.hot() else { return false };
         if hot.closed.is_closed() {
             hot.refuse("an event was recorded after its agent was closed");
-            return None;
+            return false;
         }
         // Threads live longer than agents: let go of what belongs to closed ones.
-        let is_open = |lease: &Lease| {
+        current.forget();
+        leases.retain(|lease| {
             let closed = lease.hot.closed.is_closed();
             if closed {
                 lease.slot.slot.lease().give_back();
             }
             !closed
-        };
-        self.others.retain(is_open);
-        self.current.take_if(|lease| !is_open(lease));
-        let slot = hot.lease();
-        Some(self.make_current(Lease { id, hot, slot }))
-    }
-
-    fn make_current(&mut self, lease: Lease) -> &Lease {
-        if let Some(before) = self.current.take() {
-            self.others.push(before);
-        }
-        self.current.insert(lease)
-    }
+        });
+        let lease = Lease { id, slot: hot.lease(), hot };
+        current.set(&lease);
+        leases.push(lease);
+        true
+    });
+    switched.unwrap_or_else(|_| {
+        refuse(recorder, "an event was recorded while its thread ended");
+        false
+    })
 }

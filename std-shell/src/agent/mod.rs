@@ -160,7 +160,7 @@ impl Telemetry {
             xfer_us: us(record.xfer_duration).max(post_us),
             descriptors: record.descriptors,
         };
-        local::record(hot, |hot, owned| owned.slot.transfer(owned.ring(), &hot.buckets, &finished));
+        local::record(hot, local::Record(&finished));
     }
 
     /// An operation failed.
@@ -177,7 +177,7 @@ impl Telemetry {
             return;
         }
         let (name, ticks) = (hot.name(name), hot.clock.ticks());
-        local::record(hot, |_, owned| owned.slot.named(owned.ring(), ticks, Category::CUSTOM, &name, value));
+        local::record_by(hot, |_, owned| owned.slot.named(owned.ring(), ticks, Category::CUSTOM, &name, value));
     }
 
     /// A handle for a backend's own events.
@@ -192,7 +192,7 @@ impl Telemetry {
             return;
         }
         let ticks = hot.clock.ticks();
-        local::record(hot, |_, owned| owned.slot.single(owned.ring(), ticks, id, value));
+        local::record_by(hot, |_, owned| owned.slot.single(owned.ring(), ticks, id, value));
     }
 
     /// The flush thread's side, unless there is none or this process is a fork of the agent's.
@@ -262,7 +262,7 @@ impl Drop for Agent {
 }
 
 fn record_error(recorder: impl Recorder, ticks: u64, status: Status) {
-    local::record(recorder, |hot, owned| {
+    local::record_by(recorder, |hot, owned| {
         if hot.wants(names::error_id(status)) {
             owned.slot.error(owned.ring(), ticks, status)
         } else {

@@ -188,7 +188,7 @@ struct Shape {
 fn finished(agent: u64, ticks: u64, bytes: u64, post_us: u64, xfer_us: u64, shape: Shape) {
     let Shape { descriptors, operation, group } = shape;
     let finished = Finished { ticks, operation, group, bytes, post_us, xfer_us, descriptors };
-    local::record(ById(agent), |hot, owned| owned.slot.transfer(owned.ring(), &hot.buckets, &finished));
+    local::record(ById(agent), local::Record(&finished));
 }
 
 /// Takes parts and not the transfer: as long as nothing out of line is handed its address, a transfer that lives in

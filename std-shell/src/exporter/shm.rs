@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use telering_core::Name;
-use telering_core::event::{RECORD_WORDS, Template};
+use telering_core::event::{RECORD_WORDS, Template, Timestamp};
 use telering_core::image::{Image, ImagePlan, ImageState, PartSet, Prepared};
 use telering_core::layout::image::{MAX_BATCH, TimeBase, max_batch};
 use telering_core::layout::parts::metrics::BOUNDS_MAX;
@@ -177,12 +177,14 @@ impl Shm {
         while written == Ok(false) {
             let first = self.state.written();
             sealed.clear();
+            let mut time = Timestamp::new(0);
             sealed.extend(batch.iter().zip(first..).map(|(event, position)| {
                 let template = match names::index_of(event.id) {
                     Some(row) => &self.templates[row],
                     None => &Template::new(event.category, event.name),
                 };
-                template.sealed(position, event.timestamp_us, event.value)
+                time = time.or_new(event.timestamp_us);
+                template.sealed(position, time, event.value)
             }));
             written = self.image().map(|mut image| {
                 // A file that was made anew begins at position 0: then once more.

@@ -156,6 +156,11 @@ impl Descriptor {
         self.generation == generation() && self.process == std::process::id()
     }
 
+    /// The same for the flush thread, which no fork without handlers can have copied: no system call.
+    pub(crate) fn is_of_this_generation(&self) -> bool {
+        self.generation == generation()
+    }
+
     /// Gives the number up without closing it: the host closed it already, and it may be another file's now.
     pub(crate) fn disown(&mut self) {
         self.forget_place();

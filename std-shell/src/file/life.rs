@@ -5,9 +5,9 @@
 //! [`ImageFile::publish_anew`] makes a new file from that.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::fstat;
 use telering_core::sync::AtomicU64;
 
 use super::FileError;
@@ -88,15 +88,17 @@ impl ImageFile {
 
     /// Looks at the file, by one `fstat`. To be called before every batch; after [`Check::Lost`] the file must not
     /// be written, and is abandoned already.
+    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on other systems")]
     pub(crate) fn check(&mut self) -> Check {
         let loss = match &self.holding {
             None => Loss::Abandoned,
-            Some(holding) if !holding.file.is_ours() => Loss::Forked,
-            Some(holding) => match holding.file.file().metadata() {
-                Ok(now) if Inode::of(&now) != self.inode => Loss::DescriptorClosed,
-                Ok(now) if now.len() != self.len => Loss::Resized(now.len()),
-                Ok(now) if now.nlink() == 0 => Loss::Nameless,
-                Ok(now) if now.nlink() < 1 + u64::from(self.hidden.is_some()) => return Check::Unlinked,
+            Some(holding) if !holding.file.is_of_this_generation() => Loss::Forked,
+            // `fstat` itself, and not the `statx` of std, which costs twice as much: this is once per batch.
+            Some(holding) => match fstat(holding.file.file()) {
+                Ok(now) if Inode::of_stat(&now) != self.inode => Loss::DescriptorClosed,
+                Ok(now) if now.st_size as u64 != self.len => Loss::Resized(now.st_size as u64),
+                Ok(now) if now.st_nlink == 0 => Loss::Nameless,
+                Ok(now) if (now.st_nlink as u64) < 1 + u64::from(self.hidden.is_some()) => return Check::Unlinked,
                 Ok(_) => return Check::Sound,
                 Err(_) => Loss::DescriptorClosed,
             },

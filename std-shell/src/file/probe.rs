@@ -30,6 +30,12 @@ impl Inode {
         Inode { device: metadata.dev(), number: metadata.ino() }
     }
 
+    /// The same from the system call's own answer, whose number types differ between systems.
+    #[allow(clippy::unnecessary_cast, reason = "signed or narrower on other systems")]
+    pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Inode {
+        Inode { device: stat.st_dev as u64, number: stat.st_ino as u64 }
+    }
+
     /// The file under a name, links not followed; `None` if there is none.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Inode>> {
         match path.symlink_metadata() {
