@@ -40,8 +40,18 @@ impl<'a, S: ReadAt> Parts<'a, S> {
 
     fn row(&self, kind: PartKind) -> Option<&PartRow> {
         let behind = self.head.extension + control::PART_TABLE as u64;
-        let known = |row: &&PartRow| row.kind == kind as u32 && row.version == PartKind::VERSION;
-        self.rows.iter().find(known).filter(|row| row.lies_inside(self.head.image_len) && row.offset >= behind)
+        // Losses and the like are of a fixed size; the metrics say themselves what they hold.
+        let least = match kind {
+            PartKind::Metrics | PartKind::Dynamic => 0,
+            fixed => fixed.size(),
+        };
+        self.rows.iter().find(|row| {
+            row.kind == kind as u32
+                && row.version == PartKind::VERSION
+                && row.lies_inside(self.head.image_len)
+                && row.offset >= behind
+                && row.len >= least
+        })
     }
 
     /// A part's bytes from its start, `most` at the most.
@@ -135,6 +145,9 @@ impl<'a, S: ReadAt> Parts<'a, S> {
             let control = self.control()?;
             let Some(part) = self.bytes(kind, u64::MAX)? else { return Ok(None) };
             let Some((start, size, parse)) = shape(&part) else { return Ok(None) };
+            if !holds_both(&part, start, size) {
+                return Ok(None);
+            }
             let (wanted, after) = (control.metrics_generation, self.control()?.metrics_generation);
             let copy = |generation: u64| part.get(start + (generation & 1) as usize * size..)?.get(..size);
             if wanted == after {
@@ -168,6 +181,11 @@ type Parse<T> = fn(&[u8], &[u8]) -> Option<T>;
 fn copy_size(part: &[u8], at: usize) -> Option<usize> {
     let size = usize::try_from(u64_at(part, at)).ok()?;
     (size.is_multiple_of(8) && size >= 16 && size <= part.len()).then_some(size)
+}
+
+/// Whether both copies lie in the part.
+fn holds_both(part: &[u8], start: usize, copy_size: usize) -> bool {
+    copy_size.checked_mul(2).and_then(|both| both.checked_add(start)).is_some_and(|end| end <= part.len())
 }
 
 fn metrics_of(part: &[u8], copy: &[u8]) -> Option<MetricsSnapshot> {
@@ -206,8 +224,13 @@ fn metrics_of(part: &[u8], copy: &[u8]) -> Option<MetricsSnapshot> {
     })
 }
 
-fn dynamic_of(_part: &[u8], copy: &[u8]) -> Option<Vec<DynamicMetric>> {
-    let used = usize::try_from(u64_at(copy, dynamic::COPY_USED)).ok().filter(|&used| used <= dynamic::ROOM)?;
+fn dynamic_of(part: &[u8], copy: &[u8]) -> Option<Vec<DynamicMetric>> {
+    let room = u32_at(part, dynamic::ROOM_AT) as usize;
+    let whole = room.checked_mul(dynamic::ENTRY_SIZE)?.checked_add(dynamic::COPY_ENTRIES + 8)?;
+    let used = usize::try_from(u64_at(copy, dynamic::COPY_USED)).ok()?;
+    if whole > copy.len() || used > room {
+        return None;
+    }
     let end = dynamic::COPY_ENTRIES + used * dynamic::ENTRY_SIZE;
     let check = u64_at(copy, copy.len() - 8);
     let body = copy.get(..end).filter(|body| body.len() <= copy.len() - 8 && CopyCheck::of_bytes(body) == check)?;
