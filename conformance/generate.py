@@ -32,7 +32,8 @@ def cases(modules):
             for name, data, expected, about in group():
                 assert name not in seen, f"two cases named {name}"
                 seen.add(name)
-                yield name, bytes(data), {"about": about, **expected}
+                shown = {"about": about, "group": module.__name__.split("_")[-1].split(".")[-1], **expected}
+                yield name, bytes(data), shown
 
 
 def as_text(expected):
