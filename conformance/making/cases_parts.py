@@ -4,6 +4,7 @@ import struct
 
 from making.image import Image
 from making.parts import ALL, CLOCK, DYNAMIC, IDENTITY, LOSSES, METRICS, NOTICES
+from making.tables import copy_check
 
 SMALL = (IDENTITY, LOSSES, NOTICES, CLOCK)
 TOP = 2**64 - 1
@@ -231,6 +232,25 @@ def metrics_shapes():
     yield "metrics_part_too_short", image.data, image.whole(), "one byte too short for both copies"
 
 
+def metrics_ids():
+    """Ids that nobody knows, and ids that would be known ones in 32 bits."""
+    for name, high in (("unknown", 0), ("above_32_bits", 1)):
+        image = published(1, [METRICS])
+        copy = copy_at(image, METRICS, 1)
+        answer = image.whole()
+        shown = answer["info"]["metrics"]
+        for key, at, size in (("entries", 8, 40), ("histograms", 608, 280), ("errors", 1168, 16)):
+            number = shown[key][1][0] + (high << 32 or 5000)
+            struct.pack_into("<Q", image.data, copy + at + size, number)
+            if high:
+                del shown[key][1]
+            else:
+                shown[key][1][0] = number
+        struct.pack_into("<Q", image.data, copy + 1400, copy_check(image.data[copy : copy + 1400]))
+        about = "an id above 2^32 - 1 is skipped" if high else "metrics of ids that nobody knows"
+        yield f"metrics_ids_{name}", image.data, answer, about
+
+
 def everything():
     image = Image(8, (*ALL, (1234, 1, 64)), minor=3)
     image.transfers(20)
@@ -239,4 +259,4 @@ def everything():
     yield "newer_minor_with_parts", image.data, image.whole(), "a later minor version with a part that nobody knows"
 
 
-CASES = (absent_and_unknown, twice, rows_that_lie, texts, metrics, metrics_shapes, everything)
+CASES = (absent_and_unknown, twice, rows_that_lie, texts, metrics, metrics_shapes, metrics_ids, everything)

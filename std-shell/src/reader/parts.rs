@@ -204,21 +204,23 @@ fn metrics_of(part: &[u8], copy: &[u8]) -> Option<MetricsSnapshot> {
     let errors = take(u32_at(part, metrics::BOUNDS_AND_STATUSES + 4), metrics::ERROR_SIZE)?;
     let bounds = (u32_at(part, metrics::BOUNDS_AND_STATUSES) as usize).min(metrics::BOUNDS_MAX);
     let bounds: Vec<u64> = (0..bounds).map(|at| u64_at(part, metrics::BOUNDS + at * 8)).collect();
+    // A larger id must not pass for one that is known.
+    let id = |bytes: &[u8]| u32::try_from(u64_at(bytes, 0)).ok();
     let histogram = |bytes: &[u8]| {
         // One bucket for each bound in use, then the overflow; what is behind stays 0.
         let buckets = (0..=bounds.len()).map(|at| u64_at(bytes, 16 + at * 8)).collect();
-        HistogramOf { id: u64_at(bytes, 0) as u32, sum: u64_at(bytes, 8), buckets }
+        Some(HistogramOf { id: id(bytes)?, sum: u64_at(bytes, 8), buckets })
     };
     Some(MetricsSnapshot {
         generation: u64_at(copy, 0),
         entries: entries
             .chunks_exact(metrics::ENTRY_SIZE)
-            .map(|bytes| Metric { id: u64_at(bytes, 0) as u32, total: total_at(bytes, 8) })
+            .filter_map(|bytes| Some(Metric { id: id(bytes)?, total: total_at(bytes, 8) }))
             .collect(),
-        histograms: histograms.chunks_exact(metrics::HISTOGRAM_SIZE).map(histogram).collect(),
+        histograms: histograms.chunks_exact(metrics::HISTOGRAM_SIZE).filter_map(histogram).collect(),
         errors: errors
             .chunks_exact(metrics::ERROR_SIZE)
-            .map(|bytes| (u64_at(bytes, 0) as u32, u64_at(bytes, 8)))
+            .filter_map(|bytes| Some((id(bytes)?, u64_at(bytes, 8))))
             .collect(),
         bounds,
     })

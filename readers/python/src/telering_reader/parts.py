@@ -20,6 +20,7 @@ _SIZES = {IDENTITY: 576, LOSSES: 64, NOTICES: 64, CLOCK: 64}
 # More than any part will need.
 _LONGEST = 1 << 20
 _LOOKS = 8
+_LARGEST_ID = 2**32 - 1
 T = TypeVar("T")
 
 
@@ -233,17 +234,20 @@ def _metrics_of(part: bytes, copy: bytes) -> Optional[Metrics]:
     found = []
     for index in range(entries):
         number, *totals = struct.unpack_from("<5Q", copy, at + index * 40)
-        found.append(Metric(number & 0xFFFFFFFF, *totals))
+        if number <= _LARGEST_ID:
+            found.append(Metric(number, *totals))
     at += entries * 40
     distributions = []
     for index in range(histograms):
         number, total, *counts = struct.unpack_from("<35Q", copy, at + index * 280)
-        distributions.append(Histogram(number & 0xFFFFFFFF, total, counts[: bounds + 1]))
+        if number <= _LARGEST_ID:
+            distributions.append(Histogram(number, total, counts[: bounds + 1]))
     at += histograms * 280
     errors = []
     for index in range(statuses):
         number, count = struct.unpack_from("<2Q", copy, at + index * 16)
-        errors.append(ErrorCount(number & 0xFFFFFFFF, count))
+        if number <= _LARGEST_ID:
+            errors.append(ErrorCount(number, count))
     generation = struct.unpack_from("<Q", copy)[0]
     return Metrics(generation, list(struct.unpack_from(f"<{bounds}Q", part, 32)), found, distributions, errors)
 
