@@ -1780,17 +1780,16 @@ private:
     // No part that this reader knows is longer; what is behind is a later version's.
     static constexpr std::uint64_t longest = 1 << 20;
 
-    // The first `most` bytes of a part that has `least` at the least.
+    // The first `most` bytes of a part that has `least` at the least. The first row that is not skipped counts.
     std::optional<Bytes> part(std::uint32_t kind, std::uint64_t least, std::uint64_t most) const {
         const std::uint64_t image_len = ring_.head().image_len;
+        const bool has_copies = kind == 4 || kind == 5;
         for (const Part& row : rows_) {
-            if (row.kind != kind) continue;
-            // The first row of a kind counts, whether it can be used or not.
-            if (row.version != 1 || row.offset % 8 != 0 || row.offset < ring_.head().extension + 128 || row.offset > image_len ||
-                row.len > image_len - row.offset || row.len < least)
-                return std::nullopt;
+            if (row.kind != kind || row.version != 1 || row.offset % 8 != 0 || row.offset < ring_.head().extension + 128 ||
+                row.offset > image_len || row.len > image_len - row.offset || (row.len < least && !has_copies))
+                continue;
             Bytes bytes(static_cast<std::size_t>(std::min(row.len, most)));
-            if (!file_.read(row.offset, bytes.data(), bytes.size())) return std::nullopt;
+            if (row.len < least || !file_.read(row.offset, bytes.data(), bytes.size())) return std::nullopt;
             return bytes;
         }
         return std::nullopt;
@@ -1844,9 +1843,9 @@ private:
         using layout::DynamicEntry;
         const std::uint64_t room = u32_at(part + offsetof(layout::Dynamic, room));
         const std::uint64_t used = u64_at(copy + 8);
-        if (used > room || used > (size - 16) / sizeof(DynamicEntry)) return std::nullopt;
+        if (room * sizeof(DynamicEntry) + 24 > size || used > room) return std::nullopt;
         const std::uint64_t end = 16 + used * sizeof(DynamicEntry);
-        if (end > size - 8 || checksum(copy, end) != u64_at(copy + size - 8)) return std::nullopt;
+        if (checksum(copy, end) != u64_at(copy + size - 8)) return std::nullopt;
         std::vector<DynamicMetric> metrics;
         for (const unsigned char* at = copy + 16; at < copy + end; at += sizeof(DynamicEntry)) {
             std::string_view name(reinterpret_cast<const char*>(at), sizeof DynamicEntry::name);
@@ -2086,7 +2085,7 @@ public:
             while (const auto item = next()) {
                 if (item->kind == ItemKind::event) assembler_->add(item->event, transfers);
                 else assembler_->end(transfers);
-                if (image_ ? item->event.seq + 1 == until : --most == 0) break;
+                if (image_ ? item->kind == ItemKind::event && item->event.seq + 1 == until : --most == 0) break;
             }
         } catch (const Error&) {
             // What came before the trouble is handed over first; the next call meets the trouble again.
