@@ -1828,14 +1828,21 @@ private:
         for (std::uint64_t bound = 0; bound < bounds; ++bound)
             metrics.bounds.push_back(u64_at(part + offsetof(layout::Metrics, bound) + 8 * bound));
         const unsigned char* at = copy + 8;
-        for (std::uint64_t entry = 0; entry < entries; ++entry, at += 40)
+        // No event type is that large: it must not pass for the one that its low half is.
+        const auto skipped = [](const unsigned char* id) { return u64_at(id) > 0xffffffff; };
+        for (std::uint64_t entry = 0; entry < entries; ++entry, at += 40) {
+            if (skipped(at)) continue;
             metrics.entries.push_back({u64_at(at), u64_at(at + 8), u64_at(at + 16), u64_at(at + 24), u64_at(at + 32)});
+        }
         for (std::uint64_t which = 0; which < histograms; ++which, at += 280) {
+            if (skipped(at)) continue;
             Histogram histogram{u64_at(at), u64_at(at + 8), {}};
             for (std::uint64_t count = 0; count <= bounds; ++count) histogram.counts.push_back(u64_at(at + 16 + 8 * count));
             metrics.histograms.push_back(std::move(histogram));
         }
-        for (std::uint64_t which = 0; which < statuses; ++which, at += 16) metrics.errors.push_back({u64_at(at), u64_at(at + 8)});
+        for (std::uint64_t which = 0; which < statuses; ++which, at += 16) {
+            if (!skipped(at)) metrics.errors.push_back({u64_at(at), u64_at(at + 8)});
+        }
         return metrics;
     }
 
