@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
-from .image import Batch, now_us
+from .image import Batch, Bytes, now_us
 from .items import Event, Interrupted, Item, Lost, Unverified
 from .names import BY_NAME, FILLER, clean_name, type_name
 from .nixl import RECORDS
@@ -27,7 +27,7 @@ def name_and_id(stored: bytes) -> Tuple[str, Optional[int]]:
     return found
 
 
-def _fields(layout: str, data: bytes) -> Iterator[_Fields]:
+def _fields(layout: str, data: Bytes) -> Iterator[_Fields]:
     """The fields of each record."""
     if layout in (IMAGE, "L1"):
         for time, category, stored, value in RECORDS["L1"].iter_unpack(data):

@@ -96,6 +96,25 @@ class File:
             raise CannotRead(self.path, what, error) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def read_into(self, offset: int, into: memoryview, what: str = "read it") -> bool:
+        """Fills `into` with what stands from `offset` on; False if the file ends before."""
+        if not hasattr(os, "preadv"):
+            data = self.read(offset, len(into), what)
+            if data is None:
+                return False
+            into[:] = data
+            return True
+        fd, done = self._need(), 0
+        try:
+            while done < len(into):
+                count = os.preadv(fd, [into[done:]], offset + done)
+                if count == 0:
+                    return False
+                done += count
+        except OSError as error:
+            raise CannotRead(self.path, what, error) from error
+        return True
+
     def write(self, offset: int, data: bytes) -> None:
         """Writes a few bytes that the caller was asked to write."""
         fd = self._need()

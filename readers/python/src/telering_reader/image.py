@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
 from .check import RECORD_SIZE, Checker
 from .errors import Changed, Damaged, NotReady, Resized, TelemetryError, UnsupportedVersion, WrongByteOrder
@@ -29,6 +29,9 @@ MOST_RECORDS = 4096
 CLOSED = 2
 FRESH_US = 10_000_000
 _LOOKS, _ATTEMPTS, _LAPS_BACK = 3, 8, 2
+
+
+Bytes = Union[bytes, memoryview]
 
 
 class Head(NamedTuple):
@@ -69,7 +72,7 @@ class Batch(NamedTuple):
     reset: Optional[Reset]
     lost: int
     first: int
-    data: bytes
+    data: Bytes
     fits: Any
     earlier: bool = False
 
@@ -168,6 +171,7 @@ class ImageRing:
         self._newest = newest
         self._earlier: Optional[Tuple[int, bool]] = None
         self._settle_earlier = False
+        self._space: Optional[memoryview] = None
         try:
             # Where a reader starts is settled when it opens. Positions that make no sense are the first
             # pass's trouble, so that such a file can still be inspected.
@@ -211,8 +215,12 @@ class ImageRing:
         committed, intent = self.positions()
         return max(0, committed - max(self.position, intent - self.head.capacity))
 
-    def take(self, most: int = MOST_RECORDS) -> Optional[Batch]:
-        """One pass: at most `most` records. None if nothing is new now."""
+    def take(self, most: int = MOST_RECORDS, space: Optional[memoryview] = None) -> Optional[Batch]:
+        """One pass: at most `most` records. None if nothing is new now.
+
+        `space` has room for `most` records; the batch's data then stands in it, until the next pass.
+        """
+        self._space = space
         length = self.file.length()
         if length != self.head.image_len:
             raise Resized(self.file.path, length, self.head.image_len)
@@ -267,7 +275,7 @@ class ImageRing:
             self.position = max(first + count, valid)
             if valid < first + count:
                 data = data[(valid - first) * RECORD_SIZE :]
-                fits = self._checker.misfits(valid, data) if self.verifies else None
+                fits = self._checker.fits(valid, data) if self.verifies else None
                 return Batch(reset, lost, valid, data, fits)
             committed = self.positions()[0]
         return Batch(reset, lost, self.position, b"", None) if reset or lost else None
@@ -280,7 +288,7 @@ class ImageRing:
         position = max(self.position, committed - capacity)
         while position < committed:
             count = min(committed - position, MOST_RECORDS, capacity)
-            if self._checker.misfits(position, self._copy(position, count)) is not None:
+            if self._checker.fits(position, self._copy(position, count)) is not None:
                 self._earlier = (self.position, False)
                 self.position = max(0, self.position - _LAPS_BACK * capacity)
                 return
@@ -298,7 +306,7 @@ class ImageRing:
             first = self.position
             count = min(until - first, most, MOST_RECORDS, self.head.capacity)
             data = self._copy(first, count)
-            fits = self._checker.misfits(first, data)
+            fits = self._checker.fits(first, data)
             self.position = first + count
             if not found:
                 skip = 0 if fits is None else next((at for at, fit in enumerate(fits) if fit), count)
@@ -314,17 +322,24 @@ class ImageRing:
         self._earlier = None
         return None
 
-    def _copy(self, first: int, count: int) -> bytes:
+    def _copy(self, first: int, count: int) -> Bytes:
         """Copies records, around the end of the ring if need be."""
         slot = first % self.head.capacity
         before = min(count, self.head.capacity - slot)
-        pieces: List[Optional[bytes]] = [self._records(slot, before)]
-        if before < count:
-            pieces.append(self._records(0, count - before))
-        whole = [piece for piece in pieces if piece is not None]
-        if len(whole) < len(pieces):
+        space = self._space
+        whole: Bytes
+        if space is None or len(space) < count * RECORD_SIZE:
+            pieces = [self.file.read(HEADER_SIZE + RECORD_SIZE * slot, RECORD_SIZE * before, "read records")]
+            if before < count:
+                pieces.append(self.file.read(HEADER_SIZE, RECORD_SIZE * (count - before), "read records"))
+            found = [piece for piece in pieces if piece is not None]
+            whole = found[0] if len(found) == 1 else b"".join(found)
+        else:
+            middle, end = before * RECORD_SIZE, count * RECORD_SIZE
+            there = self.file.read_into(HEADER_SIZE + RECORD_SIZE * slot, space[:middle], "read records")
+            if there and before < count:
+                there = self.file.read_into(HEADER_SIZE, space[middle:end], "read records")
+            whole = space[:end] if there else b""
+        if len(whole) < count * RECORD_SIZE:
             raise Resized(self.file.path, self.file.length(), self.head.image_len)
-        return whole[0] if len(whole) == 1 else b"".join(whole)
-
-    def _records(self, slot: int, count: int) -> Optional[bytes]:
-        return self.file.read(HEADER_SIZE + RECORD_SIZE * slot, RECORD_SIZE * count, "read records")
+        return whole

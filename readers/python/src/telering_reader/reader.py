@@ -11,7 +11,7 @@ from . import arrays
 from .decode import IMAGE, items_of
 from .errors import NothingToConsume, PathLike, TelemetryError
 from .file import File
-from .image import HEADER_SIZE, MOST_RECORDS, Batch, ImageRing
+from .image import HEADER_SIZE, MOST_RECORDS, ImageRing
 from .image import probe as probe_image
 from .info import FileInfo, image_info, nixl_info
 from .items import Counts, Event, Interrupted, Item, Lost, Reset, Unverified
@@ -142,9 +142,6 @@ class Reader:
         """Records between this reader and the newest one, now."""
         return self._ring.waiting() + sum(isinstance(item, Event) for item in self._waiting)
 
-    def _take(self, most: int = MOST_RECORDS) -> Optional[Batch]:
-        return self._ring.take(most)
-
     def read(self, most: int = MOST_RECORDS) -> List[Item]:
         """What is new, from at most `most` records (no more than 4096); empty when nothing is new now.
 
@@ -158,7 +155,7 @@ class Reader:
             waiting = list(self._waiting)
             self._waiting.clear()
             return waiting
-        batch = self._take(most)
+        batch = self._ring.take(most)
         if batch is None:
             return []
         items = items_of(batch, self.layout, self.instance)
@@ -252,29 +249,29 @@ class Reader:
         self._file, self._ring, self._consume = file, ring, consume
         return [Reset(self.instance or None)]
 
-    def to_numpy(self) -> Any:
+    def to_numpy(self, numbered: bool = True) -> Any:
         """All events that are there now, as a structured array (see `arrays.EVENTS`). Needs numpy.
 
-        Fields: `seq`, `instance`, `timestamp_us` (0 where the layout has no time), `category` (of the event type
+        Fields: `seq`, `instance` (neither unless `numbered`; without them it is faster), `timestamp_us` (0 where the layout has no time), `category` (of the event type
         where the layout stores none, -1 unknown), `name` (bytes, as stored) and `value`. Check words are verified;
         what is left out is counted in `lost`, `unverified` and `interrupted`.
         """
-        pieces = []
         waiting = [item for item in self._waiting if isinstance(item, Event)]
         self._waiting.clear()
-        if waiting:
-            pieces.append(arrays.from_events(waiting))
+        there = self._ring.waiting()
+        table = arrays.Table(there + len(waiting) + (0 if numbered else MOST_RECORDS), numbered)
+        table.add_events(waiting)
         # As far as there is something now: a producer that never rests must not keep this from ending.
-        left = self._ring.waiting() + 3 * self.capacity
+        left = there + 3 * self.capacity
         while left > 0:
-            batch = self._take()
+            ring = self._ring
+            batch = ring.take(MOST_RECORDS, table.space()) if isinstance(ring, ImageRing) else ring.take()
             if batch is None:
                 break
-            left -= len(batch.data) // 16 if isinstance(self._ring, NixlRing) else len(batch.data) // 56 + batch.lost
-            array, counts = arrays.from_batch(batch, self.layout, self.instance)
+            counts = table.add(batch, self.layout, self.instance)
             self._counts = Counts(*(a + b for a, b in zip(self._counts, counts)))
-            pieces.append(array)
-        return arrays.joined(pieces)
+            left -= max(1, sum(counts))
+        return table.done()
 
     def to_pandas(self) -> Any:
         """All events that are there now, as a `DataFrame` with names and categories as text. Needs pandas."""

@@ -16,7 +16,10 @@ def moment(us: int, since_boot: bool = False) -> str:
     if since_boot:
         return f"{seconds}.{rest:06} s after boot"
     try:
-        return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{rest:06}"
+        when = time.localtime(seconds)
+        if when.tm_year > 9999:
+            raise ValueError
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S', when)}.{rest:06}"
     except (OverflowError, ValueError, OSError):
         return f"{us} us after 1970"
 
