@@ -164,6 +164,17 @@ def metrics():
         yield f"{word}_both_torn", image.data, expected, "both copies are torn: there is none"
         assert all(both)
 
+    # Both parts: those of one moment belong together.
+    for name, kind in (("metrics", METRICS), ("dynamic", DYNAMIC)):
+        image = published(5)
+        older = published(4).whole()["info"]
+        image.data[copy_at(image, kind, 1) + 20] ^= 1
+        expected = image.whole()
+        expected["info"]["dynamic"] = older["dynamic"]
+        if kind == METRICS:
+            expected["info"]["metrics"] = older["metrics"]
+        yield f"newest_{name}_torn_of_both", image.data, expected, f"of the two parts only the newest {name} are torn"
+
     # A copy of a live file: the parts are newer than the control line.
     for behind in (1, 2, 3):
         image = published(5, [METRICS])

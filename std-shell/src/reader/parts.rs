@@ -122,15 +122,16 @@ impl<'a, S: ReadAt> Parts<'a, S> {
 
     /// The newest copy of the running totals that is whole.
     pub(crate) fn metrics(&self) -> io::Result<Option<MetricsSnapshot>> {
-        self.newest(PartKind::Metrics, |part| {
+        self.newest(PartKind::Metrics, None, |part| {
             let copy_size = copy_size(part, metrics::COPY_SIZE_AT)?;
             Some((metrics::COPIES, copy_size, metrics_of as Parse<_>))
         })
     }
 
-    /// The newest copy of the custom events' running totals that is whole.
-    pub(crate) fn dynamic(&self) -> io::Result<Option<Vec<DynamicMetric>>> {
-        self.newest(PartKind::Dynamic, |part| {
+    /// The custom events' running totals: of the moment of the built-in ones, else the newest copy that is whole.
+    pub(crate) fn dynamic(&self, metrics: Option<&MetricsSnapshot>) -> io::Result<Option<Vec<DynamicMetric>>> {
+        let generation = metrics.map(|metrics| metrics.generation);
+        self.newest(PartKind::Dynamic, generation, |part| {
             let copy_size = copy_size(part, dynamic::COPY_SIZE_AT)?;
             Some((dynamic::COPIES, copy_size, dynamic_of as Parse<_>))
         })
@@ -139,6 +140,7 @@ impl<'a, S: ReadAt> Parts<'a, S> {
     fn newest<T>(
         &self,
         kind: PartKind,
+        generation: Option<u64>,
         shape: impl Fn(&[u8]) -> Option<(usize, usize, Parse<T>)>,
     ) -> io::Result<Option<T>> {
         for _ in 0..LOOKS {
@@ -154,6 +156,7 @@ impl<'a, S: ReadAt> Parts<'a, S> {
                 if wanted == 0 {
                     return Ok(None);
                 }
+                let wanted = generation.unwrap_or(wanted);
                 let found = copy(wanted).filter(|copy| u64_at(copy, 0) == wanted).and_then(|copy| parse(&part, copy));
                 if found.is_some() {
                     return Ok(found);

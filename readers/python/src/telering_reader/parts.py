@@ -183,14 +183,14 @@ class Parts:
 
     def metrics(self) -> Optional[Metrics]:
         """Section 9.4; None also where none were published yet."""
-        return self._newest(METRICS, 16, 320, _metrics_of)
+        return self._newest(METRICS, 16, 320, _metrics_of, None)
 
-    def dynamic(self) -> Optional[List[DynamicMetric]]:
-        """Section 9.5; None also where none were published yet."""
-        return self._newest(DYNAMIC, 8, 64, _dynamic_of)
+    def dynamic(self, metrics: Optional[Metrics]) -> Optional[List[DynamicMetric]]:
+        """Section 9.5, of the moment of `metrics` where that is to be had; None also where none were published yet."""
+        return self._newest(DYNAMIC, 8, 64, _dynamic_of, None if metrics is None else metrics.generation)
 
     def _newest(
-        self, kind: int, size_at: int, copies: int, parse: Callable[[bytes, bytes], Optional[T]]
+        self, kind: int, size_at: int, copies: int, parse: Callable[[bytes, bytes], Optional[T]], generation: Optional[int]
     ) -> Optional[T]:
         """The copy that the generation names, or in a copy of a live file the newest one that is whole."""
         for _ in range(_LOOKS):
@@ -203,6 +203,7 @@ class Parts:
             (size,) = struct.unpack_from("<Q", part, size_at)
             if wanted == 0 or size % 8 or size < 16 or copies + 2 * size > len(part):
                 return None
+            wanted = wanted if generation is None else generation
             halves: List[Tuple[int, bytes]] = []
             for half in range(2):
                 copy = part[copies + half * size : copies + (half + 1) * size]
