@@ -68,6 +68,8 @@ class Reader:
                 status = process.wait()
             for thread in threads:
                 thread.join(timeout=5)
+            process.stdout.close()
+            process.stderr.close()
         if len(answers) < len(paths) or status != 0:
             said = b"".join(errors).decode("utf-8", "replace").strip()
             where = f"ended with status {status}: {said[-2000:]}"
