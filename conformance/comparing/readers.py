@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON = {"PYTHONPATH": str(ROOT / "readers" / "python" / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 PATIENCE = 20  # seconds for one file
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 
@@ -105,10 +106,21 @@ def rust(release=False):
     return Reader("rust", [str(target() / ("release" if release else "debug") / "examples" / "conformance")])
 
 
+def interpreter():
+    """The Python that the Python reader runs in: one that has numpy, if $TELERING_PYTHON names it."""
+    return os.environ.get("TELERING_PYTHON") or sys.executable
+
+
 def python(release=False):
-    source = ROOT / "readers" / "python" / "src"
-    environment = {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    return Reader("python", [sys.executable, "-m", "telering_reader.conformance"], environment)
+    if subprocess.run([interpreter(), "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("numpy is missing: python and plain read in the same way. Name a Python that has it in TELERING_PYTHON", file=sys.stderr)
+    return Reader("python", [interpreter(), "-m", "telering_reader.conformance"], PYTHON)
+
+
+def plain(release=False):
+    """The Python reader as it is where numpy is missing."""
+    without = "import runpy, sys; sys.modules['numpy'] = None; runpy.run_module('telering_reader.conformance', run_name='__main__', alter_sys=True)"
+    return Reader("plain", [interpreter(), "-c", without], PYTHON)
 
 
 def cpp(release=False):
@@ -126,11 +138,11 @@ def cpp(release=False):
     return Reader("cpp", [str(program)])
 
 
-OURS = {"rust": rust, "python": python, "cpp": cpp}
+OURS = {"rust": rust, "python": python, "plain": plain, "cpp": cpp}
 
 
 def add_arguments(parser):
-    parser.add_argument("--only", metavar="NAMES", default=",".join(OURS), help="which of ours, with commas between: rust,python,cpp")
+    parser.add_argument("--only", metavar="NAMES", default=",".join(OURS), help="which of ours, with commas between: rust, python, plain (python without numpy), cpp")
     parser.add_argument("--reader", metavar="CMD", action="append", default=[], help="another reader's program")
 
 
