@@ -188,6 +188,13 @@ def metrics():
     image.control["metrics_generation"] = 5
     image.store()
     yield "metrics_older", image.data, image.whole(), "the control line is newer than both copies: the larger generation counts"
+    image = published(2, [METRICS])
+    older = copy_at(image, METRICS, 1)
+    struct.pack_into("<Q", image.data, older, 2)
+    struct.pack_into("<Q", image.data, older + 1400, copy_check(image.data[older : older + 1400]))
+    image.control["metrics_generation"] = 7
+    image.store()
+    yield "metrics_generations_equal", image.data, image.whole(), "no copy is the one wanted, and both are of one generation: the first"
     image = published(3, [METRICS])
     image.control["metrics_generation"] = 0
     image.store()

@@ -1,6 +1,7 @@
 //! The parts of an image, copied and checked. A part that is absent, unknown or not wholly inside the file
 //! is `None`: nothing here fails, and nothing is allocated by a number that the file gave.
 
+use std::cmp::Reverse;
 use std::io;
 
 use telering_core::Name;
@@ -163,8 +164,8 @@ impl<'a, S: ReadAt> Parts<'a, S> {
                 }
                 // A copy of a live file: its two halves and its control words are of different moments.
                 let mut halves = [copy(0), copy(1)];
-                halves.sort_by_key(|half| half.map_or(0, |copy| u64_at(copy, 0)));
-                return Ok(halves.into_iter().rev().flatten().find_map(|copy| parse(&part, copy)));
+                halves.sort_by_key(|half| Reverse(half.map_or(0, |copy| u64_at(copy, 0))));
+                return Ok(halves.into_iter().flatten().find_map(|copy| parse(&part, copy)));
             }
         }
         Ok(None)
