@@ -6,6 +6,7 @@ use telering_core::event::RECORD_SIZE;
 use telering_core::layout::image::TimeBase;
 use telering_core::layout::nixl::{self, Header};
 
+use super::block::Block;
 use super::error::{OpenError, ReadError};
 use super::image::{self, ImageRing};
 use super::info::{FileInfo, Identity, Positions};
@@ -59,6 +60,33 @@ impl<S: ReadAt> Engine<S> {
             // What came before the trouble is handed over first; the next call meets the trouble again.
             Err(_) if out.len() > before => Ok(out.len() - before),
             Err(trouble) => Err(trouble.at(&self.path)),
+        }
+    }
+
+    /// See [`Reader::read_block`](super::Reader::read_block).
+    ///
+    /// # Errors
+    /// [`ReadError`]; a block that was begun before the trouble is returned first.
+    pub fn read_block(&mut self) -> Result<Option<Block<'_>>, ReadError> {
+        let Ring::Image(ring) = &mut self.ring else {
+            let reason = "NIXL's own rings store other records";
+            return Err(ReadError::NotInBlocks { path: self.path.clone(), reason });
+        };
+        let result = ring.fill(&self.source);
+        match (ring.block(), result) {
+            (None, Err(trouble)) => Err(trouble.at(&self.path)),
+            (None, Ok(())) => Ok(None),
+            (Some(block), _) => {
+                self.counts.add_all(&block.counts());
+                Ok(Some(block))
+            }
+        }
+    }
+
+    /// Begins an image again at its oldest event; what was counted stays counted.
+    pub fn rewind(&mut self) {
+        if let Ring::Image(ring) = &mut self.ring {
+            ring.rewind();
         }
     }
 
@@ -138,6 +166,7 @@ impl<S: ReadAt> Engine<S> {
         let control = ring.control(source)?;
         let parts = Parts::read(source, head).map_err(io_at("read the table of parts"))?;
         let identity = parts.identity().map_err(io_at("read the identity"))?;
+        let metrics = parts.metrics().map_err(io_at("read the metrics"))?;
         Ok(FileInfo {
             path: self.path.clone(),
             layout: self.layout(),
@@ -150,9 +179,9 @@ impl<S: ReadAt> Engine<S> {
             identity,
             flow: parts.flow().map_err(io_at("read the losses"))?,
             notices: parts.notices().map_err(io_at("read the notices"))?,
-            metrics: parts.metrics().map_err(io_at("read the metrics"))?,
+            dynamic: parts.dynamic(metrics.as_ref()).map_err(io_at("read the metrics"))?,
+            metrics,
             metrics_time: Some(control.metrics_time).filter(|&time| time != 0),
-            dynamic: parts.dynamic().map_err(io_at("read the metrics"))?,
             clock: parts.clock().map_err(io_at("read the clock"))?,
             time_base: control.time_base,
             instance: Some(head.instance),

@@ -98,6 +98,7 @@ def image_info(path: PathLike, file: File, ring: ImageRing) -> FileInfo:
     committed, intent = ring.positions()
     control = read_control(file, head)
     parts = Parts(file, head)
+    metrics = parts.metrics()
     return FileInfo(
         path=path,
         layout="image",
@@ -119,8 +120,8 @@ def image_info(path: PathLike, file: File, ring: ImageRing) -> FileInfo:
         identity=parts.identity(),
         losses=parts.losses(),
         notices=parts.notices(),
-        metrics=parts.metrics(),
-        dynamic=parts.dynamic(),
+        metrics=metrics,
+        dynamic=parts.dynamic(metrics),
         clock=parts.clock(),
         parts=parts.rows,
     )

@@ -20,7 +20,7 @@ _SIZES = {IDENTITY: 576, LOSSES: 64, NOTICES: 64, CLOCK: 64}
 # More than any part will need.
 _LONGEST = 1 << 20
 _LOOKS = 8
-_ROOM = 64
+_LARGEST_ID = 2**32 - 1
 T = TypeVar("T")
 
 
@@ -147,16 +147,16 @@ class Parts:
         self.rows = [Row(*row) for row in struct.iter_unpack("<IIQQ", table or b"")]
 
     def _bytes(self, kind: int) -> Optional[bytes]:
+        row = next((row for row in self.rows if row.kind == kind and self._counts(row)), None)
+        if row is None or row.len == 0:
+            return None
+        return self._file.read(row.offset, min(row.len, _SIZES.get(kind, _LONGEST)), "read a part")
+
+    def _counts(self, row: Row) -> bool:
+        """Whether a row is one that is not skipped."""
         head = self._head
-        row = next((row for row in self.rows if row.kind == kind and row.version == _VERSION), None)
-        if row is None or row.offset % 8 or row.offset < head.extension + TABLE_AT:
-            return None
-        if row.offset + row.len > head.image_len:
-            return None
-        size = min(row.len, _SIZES.get(kind, _LONGEST))
-        if size < _SIZES.get(kind, 0):
-            return None
-        return self._file.read(row.offset, size, "read a part") if size else None
+        inside = row.offset >= head.extension + TABLE_AT and row.offset + row.len <= head.image_len
+        return row.version == _VERSION and row.offset % 8 == 0 and inside and row.len >= _SIZES.get(row.kind, 0)
 
     def identity(self) -> Optional[Identity]:
         """Section 9.1."""
@@ -183,14 +183,14 @@ class Parts:
 
     def metrics(self) -> Optional[Metrics]:
         """Section 9.4; None also where none were published yet."""
-        return self._newest(METRICS, 16, 320, _metrics_of)
+        return self._newest(METRICS, 16, 320, _metrics_of, None)
 
-    def dynamic(self) -> Optional[List[DynamicMetric]]:
-        """Section 9.5; None also where none were published yet."""
-        return self._newest(DYNAMIC, 8, 64, _dynamic_of)
+    def dynamic(self, metrics: Optional[Metrics]) -> Optional[List[DynamicMetric]]:
+        """Section 9.5, of the moment of `metrics` where that is to be had; None also where none were published yet."""
+        return self._newest(DYNAMIC, 8, 64, _dynamic_of, None if metrics is None else metrics.generation)
 
     def _newest(
-        self, kind: int, size_at: int, copies: int, parse: Callable[[bytes, bytes], Optional[T]]
+        self, kind: int, size_at: int, copies: int, parse: Callable[[bytes, bytes], Optional[T]], generation: Optional[int]
     ) -> Optional[T]:
         """The copy that the generation names, or in a copy of a live file the newest one that is whole."""
         for _ in range(_LOOKS):
@@ -201,19 +201,19 @@ class Parts:
             if read_control(self._file, self._head).metrics_generation != wanted:
                 continue
             (size,) = struct.unpack_from("<Q", part, size_at)
-            if wanted == 0 or size % 8 or not 16 <= size <= len(part) - copies:
+            if wanted == 0 or size % 8 or size < 16 or copies + 2 * size > len(part):
                 return None
+            wanted = wanted if generation is None else generation
             halves: List[Tuple[int, bytes]] = []
             for half in range(2):
                 copy = part[copies + half * size : copies + (half + 1) * size]
-                if len(copy) == size:
-                    halves.append((struct.unpack_from("<Q", copy)[0], copy))
+                halves.append((struct.unpack_from("<Q", copy)[0], copy))
             # The one that is wanted comes first, then the newer one, then the older one.
             halves.sort(key=lambda half: half[0], reverse=True)
             named = part[copies + (wanted & 1) * size : copies + ((wanted & 1) + 1) * size]
-            candidates = [named] if struct.unpack("<Q", named[:8].ljust(8, b"\0"))[0] == wanted else []
+            candidates = [named] if struct.unpack_from("<Q", named)[0] == wanted else []
             candidates += [copy for _, copy in halves]
-            found = (parse(part, copy) for copy in candidates if len(copy) == size)
+            found = (parse(part, copy) for copy in candidates)
             return next((parsed for parsed in found if parsed is not None), None)
         return None
 
@@ -235,24 +235,28 @@ def _metrics_of(part: bytes, copy: bytes) -> Optional[Metrics]:
     found = []
     for index in range(entries):
         number, *totals = struct.unpack_from("<5Q", copy, at + index * 40)
-        found.append(Metric(number & 0xFFFFFFFF, *totals))
+        if number <= _LARGEST_ID:
+            found.append(Metric(number, *totals))
     at += entries * 40
     distributions = []
     for index in range(histograms):
         number, total, *counts = struct.unpack_from("<35Q", copy, at + index * 280)
-        distributions.append(Histogram(number & 0xFFFFFFFF, total, counts[: bounds + 1]))
+        if number <= _LARGEST_ID:
+            distributions.append(Histogram(number, total, counts[: bounds + 1]))
     at += histograms * 280
     errors = []
     for index in range(statuses):
         number, count = struct.unpack_from("<2Q", copy, at + index * 16)
-        errors.append(ErrorCount(number & 0xFFFFFFFF, count))
+        if number <= _LARGEST_ID:
+            errors.append(ErrorCount(number, count))
     generation = struct.unpack_from("<Q", copy)[0]
     return Metrics(generation, list(struct.unpack_from(f"<{bounds}Q", part, 32)), found, distributions, errors)
 
 
 def _dynamic_of(part: bytes, copy: bytes) -> Optional[List[DynamicMetric]]:
+    (room,) = struct.unpack_from("<I", part)
     (used,) = struct.unpack_from("<Q", copy, 8)
-    if used > _ROOM or not _sealed(copy, 16 + used * 72):
+    if room * 72 + 24 > len(copy) or used > room or not _sealed(copy, 16 + used * 72):
         return None
     found = []
     for index in range(used):
