@@ -135,8 +135,6 @@ def slow_copy(producer, target, chance):
 
 @pytest.mark.parametrize("bulk", [False, True])
 def test_a_slow_copy_of_a_live_file_gives_recorded_events_in_order_and_the_equation_holds(path, anyhow, bulk):
-    if bulk and anyhow == "plain":
-        pytest.skip("bulk needs numpy")
     chance = random.Random(7)
     earlier = 0
     for _ in range(40):

@@ -21,12 +21,16 @@ class Ignored(NamedTuple):
 
 
 class Found:
-    """One telemetry file of a folder. `info` is a look at it when the folder was scanned."""
+    """One telemetry file of a folder. `info` is a look at it when the folder was scanned.
+
+    After its events or transfers were read, `counts` says what was read and lost, from position `start` on.
+    """
 
     def __init__(self, path: str, info: FileInfo) -> None:
         self.path = path
         self.info = info
         self.counts = Counts()
+        self.start = 0
 
     @property
     def agent(self) -> str:
@@ -77,7 +81,7 @@ class Scan(List[Found]):
                     moment = max(moment, time or 0)
                     yield moment, at, event.seq, found, event
                     found.counts = reader.counts
-                found.counts = reader.counts
+                found.counts, found.start = reader.counts, reader.start
         except TelemetryError as error:
             self.ignored.append(Ignored(found.path, str(error)))
 
@@ -92,7 +96,7 @@ class Scan(List[Found]):
             try:
                 with found.open() as reader:
                     one = reader.transfers()
-                    found.counts = reader.counts
+                    found.counts, found.start = reader.counts, reader.start
             except TelemetryError as error:
                 self.ignored.append(Ignored(found.path, str(error)))
                 continue
