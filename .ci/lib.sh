@@ -60,6 +60,19 @@ cargo_tool() {
     cargo install "$1" --version "$2" --locked --root "$root" || missing "$1 $2: cargo install $1"
 }
 
+# numpy_python: TELERING_PYTHON becomes a Python with numpy, in an environment below the target folder.
+numpy_python() {
+    local venv=$target/conformance/venv
+    if [[ ! -e $venv/ready ]]; then
+        python3 -c 'import ensurepip' 2>/dev/null || packages python3-venv
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check numpy || missing "numpy from PyPI"
+        touch "$venv/ready"
+    fi
+    TELERING_PYTHON=$(realpath "$venv")/bin/python
+    export TELERING_PYTHON
+}
+
 # debian_rust: cargo of the stable toolchain with Debian's rustc, whose library sources Debian packages.
 # That builds for targets that the stable toolchain has no library for.
 debian_rust() {

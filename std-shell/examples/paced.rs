@@ -1,11 +1,12 @@
 //! Records transfers at a steady rate into a telemetry file: a known load for other programs to read.
 //!
 //! ```text
-//! cargo run --release -p telering --example paced -- DIR NAME RATE SECONDS
+//! cargo run --release -p telering --example paced -- DIR NAME RATE SECONDS [SPREAD]
 //! ```
 //!
 //! Transfer number i (from 1) moves i bytes, so each value tells its place. One line of JSON at the end
-//! says what was recorded. RATE 0 is as fast as it goes.
+//! says what was recorded. RATE 0 is as fast as it goes. With SPREAD, transfer i takes
+//! 2 + i * 2654435761 mod SPREAD microseconds, without it always 2.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -14,8 +15,10 @@ use telering::{Operation, Telemetry, TransferRecord};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [dir, name, rate, seconds] = arguments.as_slice() else {
-        return Err("usage: paced DIR NAME RATE SECONDS".into());
+    let (dir, name, rate, seconds, spread) = match arguments.as_slice() {
+        [dir, name, rate, seconds] => (dir, name, rate, seconds, 1),
+        [dir, name, rate, seconds, spread] => (dir, name, rate, seconds, spread.parse::<u64>()?.max(1)),
+        _ => return Err("usage: paced DIR NAME RATE SECONDS [SPREAD]".into()),
     };
     let (rate, seconds): (u64, f64) = (rate.parse()?, seconds.parse()?);
     let agent = Telemetry::builder(name.as_str()).enable(true).dir(dir).try_build()?;
@@ -32,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 bytes: transfers,
                 descriptors: 1,
                 post_duration: Duration::from_micros(1),
-                xfer_duration: Duration::from_micros(2),
+                xfer_duration: Duration::from_micros(2 + transfers.wrapping_mul(2_654_435_761) % spread),
             });
         }
         if rate != 0 {

@@ -173,6 +173,7 @@ impl<S: ReadAt> Engine<S> {
         let control = ring.control(source)?;
         let parts = Parts::read(source, head).map_err(io_at("read the table of parts"))?;
         let identity = parts.identity().map_err(io_at("read the identity"))?;
+        let metrics = parts.metrics().map_err(io_at("read the metrics"))?;
         Ok(FileInfo {
             path: self.path.clone(),
             layout: self.layout(),
@@ -185,9 +186,9 @@ impl<S: ReadAt> Engine<S> {
             identity,
             flow: parts.flow().map_err(io_at("read the losses"))?,
             notices: parts.notices().map_err(io_at("read the notices"))?,
-            metrics: parts.metrics().map_err(io_at("read the metrics"))?,
+            dynamic: parts.dynamic(metrics.as_ref()).map_err(io_at("read the metrics"))?,
+            metrics,
             metrics_time: Some(control.metrics_time).filter(|&time| time != 0),
-            dynamic: parts.dynamic().map_err(io_at("read the metrics"))?,
             clock: parts.clock().map_err(io_at("read the clock"))?,
             time_base: control.time_base,
             instance: Some(head.instance),

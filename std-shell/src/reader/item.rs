@@ -5,6 +5,7 @@ use std::fmt;
 use telering_core::Name;
 use telering_core::event::Category;
 use telering_core::layout::nixl::NixlLayout;
+use telering_core::name::NAME_SIZE;
 use telering_core::names;
 
 /// One thing that a reader found, in the order of the file.
@@ -78,7 +79,7 @@ impl Event {
     }
 }
 
-/// The name of an event: UTF-8 without control characters, at most 31 bytes.
+/// The name of an event: UTF-8 without control characters, at most 32 bytes.
 ///
 /// An event type that the table doesn't know reads `unknown(21)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,7 +89,17 @@ impl EventName {
     /// A name from a file. Control characters become `_`; what is no UTF-8 ends it.
     #[must_use]
     pub fn of(name: &Name) -> EventName {
-        EventName(Name::new(name.as_str()).0)
+        let mut bytes = [0; NAME_SIZE];
+        let mut len = 0;
+        for character in name.as_str().chars() {
+            // A control character is never shorter than what stands for it, so all of it has room.
+            let kept = if character.is_control() { '_' } else { character };
+            len += kept.encode_utf8(&mut bytes[len..]).len();
+        }
+        if len == 0 {
+            bytes[0] = b'_';
+        }
+        EventName(Name::from_bytes(bytes))
     }
 
     /// The name of an event type, `unknown(<type>)` for one outside the table.
@@ -265,5 +276,11 @@ mod tests {
         let known = Name::from_static("NIXL_ERR_CANCELED");
         assert_eq!(cache.look_up(&known).1, Some(18));
         assert_eq!(cache.look_up(&Name::from_bytes([0xff; 32])).0, "_");
+    }
+
+    #[test]
+    fn a_name_that_fills_all_its_bytes_is_shown_whole() {
+        let name = EventName::of(&Name::from_bytes([b'x'; 32]));
+        assert_eq!(name.as_str(), "x".repeat(32));
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of an image, copied and checked. A part that is absent, unknown or not wholly inside the file
 //! is `None`: nothing here fails, and nothing is allocated by a number that the file gave.
 
+use std::cmp::Reverse;
 use std::io;
 
 use telering_core::Name;
@@ -40,8 +41,18 @@ impl<'a, S: ReadAt> Parts<'a, S> {
 
     fn row(&self, kind: PartKind) -> Option<&PartRow> {
         let behind = self.head.extension + control::PART_TABLE as u64;
-        let known = |row: &&PartRow| row.kind == kind as u32 && row.version == PartKind::VERSION;
-        self.rows.iter().find(known).filter(|row| row.lies_inside(self.head.image_len) && row.offset >= behind)
+        // Losses and the like are of a fixed size; the metrics say themselves what they hold.
+        let least = match kind {
+            PartKind::Metrics | PartKind::Dynamic => 0,
+            fixed => fixed.size(),
+        };
+        self.rows.iter().find(|row| {
+            row.kind == kind as u32
+                && row.version == PartKind::VERSION
+                && row.lies_inside(self.head.image_len)
+                && row.offset >= behind
+                && row.len >= least
+        })
     }
 
     /// A part's bytes from its start, `most` at the most.
@@ -112,15 +123,16 @@ impl<'a, S: ReadAt> Parts<'a, S> {
 
     /// The newest copy of the running totals that is whole.
     pub(crate) fn metrics(&self) -> io::Result<Option<MetricsSnapshot>> {
-        self.newest(PartKind::Metrics, |part| {
+        self.newest(PartKind::Metrics, None, |part| {
             let copy_size = copy_size(part, metrics::COPY_SIZE_AT)?;
             Some((metrics::COPIES, copy_size, metrics_of as Parse<_>))
         })
     }
 
-    /// The newest copy of the custom events' running totals that is whole.
-    pub(crate) fn dynamic(&self) -> io::Result<Option<Vec<DynamicMetric>>> {
-        self.newest(PartKind::Dynamic, |part| {
+    /// The custom events' running totals: of the moment of the built-in ones, else the newest copy that is whole.
+    pub(crate) fn dynamic(&self, metrics: Option<&MetricsSnapshot>) -> io::Result<Option<Vec<DynamicMetric>>> {
+        let generation = metrics.map(|metrics| metrics.generation);
+        self.newest(PartKind::Dynamic, generation, |part| {
             let copy_size = copy_size(part, dynamic::COPY_SIZE_AT)?;
             Some((dynamic::COPIES, copy_size, dynamic_of as Parse<_>))
         })
@@ -129,26 +141,31 @@ impl<'a, S: ReadAt> Parts<'a, S> {
     fn newest<T>(
         &self,
         kind: PartKind,
+        generation: Option<u64>,
         shape: impl Fn(&[u8]) -> Option<(usize, usize, Parse<T>)>,
     ) -> io::Result<Option<T>> {
         for _ in 0..LOOKS {
             let control = self.control()?;
             let Some(part) = self.bytes(kind, u64::MAX)? else { return Ok(None) };
             let Some((start, size, parse)) = shape(&part) else { return Ok(None) };
+            if !holds_both(&part, start, size) {
+                return Ok(None);
+            }
             let (wanted, after) = (control.metrics_generation, self.control()?.metrics_generation);
             let copy = |generation: u64| part.get(start + (generation & 1) as usize * size..)?.get(..size);
             if wanted == after {
                 if wanted == 0 {
                     return Ok(None);
                 }
+                let wanted = generation.unwrap_or(wanted);
                 let found = copy(wanted).filter(|copy| u64_at(copy, 0) == wanted).and_then(|copy| parse(&part, copy));
                 if found.is_some() {
                     return Ok(found);
                 }
                 // A copy of a live file: its two halves and its control words are of different moments.
                 let mut halves = [copy(0), copy(1)];
-                halves.sort_by_key(|half| half.map_or(0, |copy| u64_at(copy, 0)));
-                return Ok(halves.into_iter().rev().flatten().find_map(|copy| parse(&part, copy)));
+                halves.sort_by_key(|half| Reverse(half.map_or(0, |copy| u64_at(copy, 0))));
+                return Ok(halves.into_iter().flatten().find_map(|copy| parse(&part, copy)));
             }
         }
         Ok(None)
@@ -170,6 +187,11 @@ fn copy_size(part: &[u8], at: usize) -> Option<usize> {
     (size.is_multiple_of(8) && size >= 16 && size <= part.len()).then_some(size)
 }
 
+/// Whether both copies lie in the part.
+fn holds_both(part: &[u8], start: usize, copy_size: usize) -> bool {
+    copy_size.checked_mul(2).and_then(|both| both.checked_add(start)).is_some_and(|end| end <= part.len())
+}
+
 fn metrics_of(part: &[u8], copy: &[u8]) -> Option<MetricsSnapshot> {
     let (body, check) = copy.split_at_checked(copy.len() - 8)?;
     if CopyCheck::of_bytes(body) != u64_at(check, 0) {
@@ -186,28 +208,35 @@ fn metrics_of(part: &[u8], copy: &[u8]) -> Option<MetricsSnapshot> {
     let errors = take(u32_at(part, metrics::BOUNDS_AND_STATUSES + 4), metrics::ERROR_SIZE)?;
     let bounds = (u32_at(part, metrics::BOUNDS_AND_STATUSES) as usize).min(metrics::BOUNDS_MAX);
     let bounds: Vec<u64> = (0..bounds).map(|at| u64_at(part, metrics::BOUNDS + at * 8)).collect();
+    // A larger id must not pass for one that is known.
+    let id = |bytes: &[u8]| u32::try_from(u64_at(bytes, 0)).ok();
     let histogram = |bytes: &[u8]| {
         // One bucket for each bound in use, then the overflow; what is behind stays 0.
         let buckets = (0..=bounds.len()).map(|at| u64_at(bytes, 16 + at * 8)).collect();
-        HistogramOf { id: u64_at(bytes, 0) as u32, sum: u64_at(bytes, 8), buckets }
+        Some(HistogramOf { id: id(bytes)?, sum: u64_at(bytes, 8), buckets })
     };
     Some(MetricsSnapshot {
         generation: u64_at(copy, 0),
         entries: entries
             .chunks_exact(metrics::ENTRY_SIZE)
-            .map(|bytes| Metric { id: u64_at(bytes, 0) as u32, total: total_at(bytes, 8) })
+            .filter_map(|bytes| Some(Metric { id: id(bytes)?, total: total_at(bytes, 8) }))
             .collect(),
-        histograms: histograms.chunks_exact(metrics::HISTOGRAM_SIZE).map(histogram).collect(),
+        histograms: histograms.chunks_exact(metrics::HISTOGRAM_SIZE).filter_map(histogram).collect(),
         errors: errors
             .chunks_exact(metrics::ERROR_SIZE)
-            .map(|bytes| (u64_at(bytes, 0) as u32, u64_at(bytes, 8)))
+            .filter_map(|bytes| Some((id(bytes)?, u64_at(bytes, 8))))
             .collect(),
         bounds,
     })
 }
 
-fn dynamic_of(_part: &[u8], copy: &[u8]) -> Option<Vec<DynamicMetric>> {
-    let used = usize::try_from(u64_at(copy, dynamic::COPY_USED)).ok().filter(|&used| used <= dynamic::ROOM)?;
+fn dynamic_of(part: &[u8], copy: &[u8]) -> Option<Vec<DynamicMetric>> {
+    let room = u32_at(part, dynamic::ROOM_AT) as usize;
+    let whole = room.checked_mul(dynamic::ENTRY_SIZE)?.checked_add(dynamic::COPY_ENTRIES + 8)?;
+    let used = usize::try_from(u64_at(copy, dynamic::COPY_USED)).ok()?;
+    if whole > copy.len() || used > room {
+        return None;
+    }
     let end = dynamic::COPY_ENTRIES + used * dynamic::ENTRY_SIZE;
     let check = u64_at(copy, copy.len() - 8);
     let body = copy.get(..end).filter(|body| body.len() <= copy.len() - 8 && CopyCheck::of_bytes(body) == check)?;

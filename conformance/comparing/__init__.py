@@ -1,0 +1,1 @@
+"""Feeds files to readers and compares what they say."""
