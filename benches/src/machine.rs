@@ -18,6 +18,18 @@ pub fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
+/// Threads that wanted a processor in the last minute, where the system tells.
+#[must_use]
+pub fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether threads can be kept on a processor here.
+#[must_use]
+pub fn can_pin() -> bool {
+    std::thread::spawn(|| pin(0)).join().unwrap_or(false)
+}
+
 /// Processors that this process may use.
 #[must_use]
 pub fn processors() -> usize {

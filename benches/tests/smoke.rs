@@ -32,3 +32,24 @@ fn a_filter_that_fits_nothing_names_what_there_is() {
     let error = telering_benches::run(Some("no such row"), QUICK).expect_err("nothing fits");
     assert!(error.to_string().contains("mutex-transfer"), "{error}");
 }
+
+#[test]
+fn every_bar_is_measured_that_needs_no_network() {
+    use telering_benches::bars::{BARS, plot, run, table};
+    let bars: Vec<_> = BARS.into_iter().filter(|bar| bar.name != "tax").collect();
+    let found = run(&bars, true, QUICK).expect("the bars start");
+    assert_eq!(found.outcomes.len(), 13);
+    if found.report.processors > 1 {
+        for outcome in &found.outcomes {
+            assert!(outcome.value.is_finite(), "{outcome}");
+        }
+    }
+    let value =
+        |name: &str| found.outcomes.iter().find(|outcome| outcome.bar.name == name).map(|outcome| outcome.value);
+    // The two that no machine is too slow for.
+    assert_eq!((value("counted"), value("faults")), (Some(100.0), Some(0.0)));
+    let (bars, rows) = (table::bars(&found.outcomes), table::rows(&found.report));
+    assert_eq!((bars.lines().count(), rows.lines().count()), (15, found.report.lines.len() + 2));
+    let picture = plot::svg(&found.report);
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n") && !picture.contains("NaN"), "{picture}");
+}

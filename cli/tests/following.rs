@@ -318,3 +318,38 @@ fn nixls_ring_followed_without_a_consumer_is_warned_of() {
     let (_, errors) = tail.end("-INT");
     assert!(errors.contains("--consume") && errors.contains("newest"), "{errors}");
 }
+
+/// Processor time in clock ticks, and how often the process went to sleep.
+fn effort(child: &Child) -> (u64, u64) {
+    let file = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap();
+    let stat = file("stat");
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks = [11, 12].map(|at| fields[at].parse::<u64>().unwrap()).iter().sum();
+    let status = file("status");
+    let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    (ticks, sleeps.trim().parse().unwrap())
+}
+
+#[test]
+fn following_a_quiet_file_takes_next_to_no_processor() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("prefill-0");
+    let mut image = TestImage::new(64, "prefill-0");
+    image.push(T, TX_BYTES, 1);
+    image.write_to(&path);
+    let tail = Tail::start(&["--from", "oldest", path.to_str().unwrap()]);
+    assert_eq!(tail.next_values(1), [1]);
+    // Past the short pauses.
+    thread::sleep(Duration::from_millis(400));
+    let before = effort(&tail.child);
+    thread::sleep(Duration::from_secs(1));
+    let after = effort(&tail.child);
+    let (ticks, sleeps) = (after.0 - before.0, after.1 - before.1);
+    assert!((2..=20).contains(&sleeps), "{sleeps} looks in a second");
+    assert!(ticks <= 5, "{ticks} hundredths of a second of processor time in a second");
+    // And it still follows.
+    image.push(T + 1, TX_BYTES, 2);
+    tail.while_stopped(|| rewrite(&path, &image.bytes()));
+    assert_eq!(tail.next_values(1), [2]);
+    assert!(tail.end("-INT").0.success());
+}

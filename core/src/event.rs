@@ -201,6 +201,24 @@ impl Record {
     }
 }
 
+/// Room for records as the bytes of a file. What is written there is in the file's byte order until
+/// [`from_file_order`] was called.
+#[must_use]
+pub fn file_bytes_of(records: &mut [Record]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(records)
+}
+
+/// Makes records of the bytes that were written into [`file_bytes_of`] them; nothing to do on a little-endian
+/// machine.
+pub fn from_file_order(records: &mut [Record]) {
+    if cfg!(target_endian = "big") {
+        for record in records {
+            let words: [u64; RECORD_WORDS] = bytemuck::cast(*record);
+            *record = Record::from_words(&words.map(u64::from_le));
+        }
+    }
+}
+
 /// The part of a record that all events of one type share: made once, sealed for each event in a few instructions.
 #[derive(Clone, Copy, Debug)]
 pub struct Template {

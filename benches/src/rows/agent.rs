@@ -40,7 +40,7 @@ pub(super) fn held(name: &str) -> Telemetry {
 }
 
 /// The same with a clock that costs one load: what is left is everything but the clock.
-fn held_without_clock(name: &str) -> Telemetry {
+pub(crate) fn held_without_clock(name: &str) -> Telemetry {
     let clock = Clock::test(TestTime::starting_at(1_700_000_000_000_000));
     let agent = builder(name).clock(clock).exporter(Box::new(Held)).build();
     std::thread::sleep(Duration::from_millis(2));
@@ -62,8 +62,9 @@ fn transfer_inside_post(agent: &Telemetry, bytes: u64) {
     transfer.finish();
 }
 
+/// A transfer whose durations are known already.
 #[inline(never)]
-fn record_transfer(agent: &Telemetry, bytes: u64) {
+pub(crate) fn record_transfer(agent: &Telemetry, bytes: u64) {
     agent.record_transfer(&TransferRecord {
         operation: Operation::Write,
         bytes,

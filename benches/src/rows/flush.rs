@@ -53,7 +53,10 @@ fn body(mut flushed: Flushed) -> Body {
 }
 
 /// Where a telemetry file should be: in memory.
-pub(super) fn directory() -> std::io::Result<tempfile::TempDir> {
+///
+/// # Errors
+/// When there can be no directory.
+pub fn directory() -> std::io::Result<tempfile::TempDir> {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
 }

@@ -4,10 +4,14 @@ mod agent;
 mod flush;
 mod mutex;
 mod off;
+mod peers;
 mod reader;
 mod ring;
 
 use std::rc::Rc;
+
+pub(crate) use agent::{held_without_clock, record_transfer};
+pub use flush::directory;
 
 use crate::harness::Row;
 use crate::machine::Partner;
@@ -59,6 +63,15 @@ pub const QUOTIENTS: [Quotient; 5] = [
     },
 ];
 
+/// The names of all rows.
+///
+/// # Errors
+/// As for [`all`].
+pub fn names() -> Result<Vec<&'static str>, Box<dyn std::error::Error>> {
+    let partner = Rc::new(Partner::start()?);
+    Ok(all(&partner, true)?.iter().map(|row| row.name).collect())
+}
+
 /// All rows that this machine can measure.
 ///
 /// # Errors
@@ -71,9 +84,11 @@ pub fn all(partner: &Rc<Partner>, two_threads: bool) -> Result<Vec<Row>, Box<dyn
     rows.extend(mutex::rows());
     rows.extend(flush::rows()?);
     rows.extend(reader::rows()?);
+    rows.extend(peers::rows()?);
     if two_threads {
         rows.extend(agent::rows_of_two(partner));
         rows.extend(mutex::rows_of_two(partner));
+        rows.extend(peers::rows_of_two(partner)?);
     }
     Ok(rows)
 }

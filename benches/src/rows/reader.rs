@@ -1,54 +1,114 @@
 //! Reading a telemetry file in bulk, as fast as the reader goes: nobody writes meanwhile.
 
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use telering::Telemetry;
-use telering::reader::Reader;
+use telering::reader::{ReadError, Reader};
 
 use super::agent::transfer;
 use super::flush::directory;
-use crate::harness::{Reference, Row, Slice};
+use crate::harness::{Body, Reference, Row, Slice};
 
 /// Events of the file's ring: the default.
 const CAPACITY: u64 = 4096;
+/// Bytes of its records, and where they start.
+const BYTES: usize = CAPACITY as usize * 56;
+const RECORDS_AT: u64 = 40;
 
-pub(super) fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
-    let dir = directory()?;
-    let agent = Telemetry::builder("read").ignore_environment(true).enable(true).dir(dir.path()).buffer_size(CAPACITY);
-    let agent = agent.strict(true).try_build()?;
-    for bytes in 0..CAPACITY {
-        transfer(&agent, bytes);
+/// A full ring that nobody writes any more.
+struct Written {
+    path: PathBuf,
+    /// The file's directory lives as long as the rows.
+    _dir: tempfile::TempDir,
+}
+
+impl Written {
+    fn new(dir: tempfile::TempDir) -> Result<Written, Box<dyn std::error::Error>> {
+        let agent = Telemetry::builder("read").ignore_environment(true).enable(true).dir(dir.path());
+        let agent = agent.buffer_size(CAPACITY).strict(true).try_build()?;
+        for bytes in 0..CAPACITY {
+            transfer(&agent, bytes);
+        }
+        let path = agent.path().ok_or("the agent of a benchmark has no file")?;
+        agent.close();
+        Ok(Written { path, _dir: dir })
     }
-    let path = agent.path().ok_or("the agent of a benchmark has no file")?;
-    // Closed, so that nothing is written any more. The file stays.
-    agent.close();
-    let mut items = Vec::with_capacity(CAPACITY as usize);
-    let body = move |events: u64| {
-        let (mut operations, mut elapsed) = (0, Duration::ZERO);
+}
+
+/// Reads the whole file again and again, with a reader whose buffers were used before. `Err` where it can't.
+fn read_all(
+    file: Rc<Written>,
+    mut read: impl FnMut(&mut Reader) -> Result<u64, ReadError> + 'static,
+) -> Result<Body, Box<dyn std::error::Error>> {
+    let mut reader = Reader::open(&file.path)?;
+    Ok(Box::new(move |events| {
+        let _ = &file;
+        let (mut operations, start) = (0, Instant::now());
         while operations < events {
-            // A fresh reader finds everything new again. Opening is not timed.
-            let Ok(mut reader) = Reader::open(&path) else { break };
-            let start = Instant::now();
-            loop {
-                items.clear();
-                match reader.read(&mut items) {
-                    Ok(0) | Err(_) => break,
-                    Ok(_) => operations += items.len() as u64,
-                }
+            let before = operations;
+            reader.rewind();
+            while let Ok(more @ 1..) = read(&mut reader) {
+                operations += more;
             }
-            elapsed += start.elapsed();
-            if reader.counts().events < CAPACITY {
-                break;
+            if operations - before != CAPACITY {
+                return Slice { operations: 0, elapsed: Duration::ZERO };
             }
         }
-        // The directory lives as long as the body.
-        let _ = &dir;
-        Slice { operations, elapsed }
+        Slice { operations, elapsed: start.elapsed() }
+    }))
+}
+
+/// What the kernel takes for the records alone: one system call into a buffer that was used before.
+fn pread(path: &Path) -> std::io::Result<Body> {
+    let file = File::open(path)?;
+    let mut buffer = vec![0; BYTES];
+    Ok(Box::new(move |events| {
+        let (mut operations, start) = (0, Instant::now());
+        while operations < events && file.read_exact_at(black_box(&mut buffer), RECORDS_AT).is_ok() {
+            operations += CAPACITY;
+        }
+        Slice { operations, elapsed: start.elapsed() }
+    }))
+}
+
+/// A directory on a file system with pages larger than those of memory, if there is one.
+fn disk() -> std::io::Result<Option<tempfile::TempDir>> {
+    let dir = tempfile::tempdir()?;
+    let is_memory = rustix::fs::statfs(dir.path())?.f_type == rustix::fs::statfs("/dev/shm")?.f_type;
+    Ok((!is_memory).then_some(dir))
+}
+
+fn as_blocks(reader: &mut Reader) -> Result<u64, ReadError> {
+    let block = reader.read_block()?;
+    Ok(block.map_or(0, |block| black_box(block.records()).len() as u64))
+}
+
+pub(super) fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
+    let file = Rc::new(Written::new(directory()?)?);
+    let mut items = Vec::with_capacity(CAPACITY as usize);
+    let as_items = move |reader: &mut Reader| {
+        items.clear();
+        reader.read(&mut items).map(|count| count as u64)
     };
-    Ok(vec![Row {
-        name: "read",
-        what: "per event: reading a file of 4096 events, the check verified, no writer",
-        reference: Reference::Copy56,
-        body: Box::new(body),
-    }])
+    let row = |name, what, body| Row { name, what, reference: Reference::Copy56, body };
+    let mut rows = vec![
+        row("pread", "per event: the system call that copies the records of a file of 4096 events", pread(&file.path)?),
+        row(
+            "read-block",
+            "per event: reading that file in blocks, the check verified, no writer",
+            read_all(file.clone(), as_blocks)?,
+        ),
+        row("read", "the same, an item made of each event", read_all(file, as_items)?),
+    ];
+    if let Some(dir) = disk()? {
+        let file = Rc::new(Written::new(dir)?);
+        rows.push(row("pread-disk", "pread from a disk's file system, out of its cache", pread(&file.path)?));
+        rows.push(row("read-block-disk", "read-block from there", read_all(file, as_blocks)?));
+    }
+    Ok(rows)
 }

@@ -47,6 +47,12 @@ impl BackendEvents {
         let mut kept = lock(&self.0);
         (std::mem::take(&mut kept.events), std::mem::take(&mut kept.excess))
     }
+
+    /// Whether a flush would find nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let kept = lock(&self.0);
+        kept.events.is_empty() && kept.excess == 0
+    }
 }
 
 /// A backend's handle for its own events. They are exported with category BACKEND.
@@ -64,9 +70,13 @@ pub struct Backend {
 }
 
 impl Backend {
-    pub(super) fn of(hot: &Arc<Hot>) -> Backend {
+    /// `flushed`: a flush thread takes the events, and lets go of those whose handles are gone. Nobody else does,
+    /// so without one the agent must not know of them.
+    pub(super) fn of(hot: &Arc<Hot>, flushed: bool) -> Backend {
         let events = Arc::new(BackendEvents::default());
-        lock(&hot.backends).push(Arc::clone(&events));
+        if flushed && !hot.closed.is_closed() {
+            lock(&hot.backends).push(Arc::clone(&events));
+        }
         Backend { agent: Some((Arc::clone(hot), events)) }
     }
 

@@ -183,7 +183,7 @@ impl Telemetry {
     /// A handle for a backend's own events.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        if self.0.mode == Mode::Off { Backend::off() } else { Backend::of(&self.0.hot) }
+        if self.0.mode == Mode::Off { Backend::off() } else { Backend::of(&self.0.hot, self.0.flush.is_some()) }
     }
 
     fn single(&self, id: u32, value: u64) {

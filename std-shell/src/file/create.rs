@@ -12,6 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use telering_core::sync::AtomicU64;
 
 use super::FileError;
+use super::earlier::remove_earlier;
 use super::fork::Descriptor;
 use super::life::{Holding, ImageFile, Origin};
 use super::lock::{DirectoryLock, LockState, MissingLock, lock_state_of, open_unknown, own};
@@ -115,6 +116,9 @@ pub(crate) fn create_noting(
     let metadata = file.file().metadata().map_err(|source| FileError::io(&choice.path, "looked at", source))?;
     initialise(mapping.words());
 
+    if lock.is_held() {
+        remove_earlier(&directory, &encoded, pid, file.file(), choice.replaces);
+    }
     let hidden = link_hidden(&temporary.path, &directory, &encoded, pid);
     if let Err(error) = choice.settle(&temporary.path, &directory, &encoded, pid, renewal) {
         hidden.iter().for_each(|hidden| _ = fs::remove_file(hidden));

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 
 pub mod clean;
 pub(crate) mod create;
+mod earlier;
 pub(crate) mod fork;
 pub(crate) mod life;
 pub(crate) mod lock;

@@ -300,8 +300,8 @@ impl Flusher {
             events.extend(taken);
             excess += more;
         }
-        // Handles that are gone add nothing more.
-        backends.retain(|backend| Arc::strong_count(backend) > 1);
+        // Handles that are gone add nothing more; what they added since it was taken is still to come.
+        backends.retain(|backend| Arc::strong_count(backend) > 1 || !backend.is_empty());
         drop(backends);
         events.sort_by_key(|event| event.ticks);
         self.backend_events += events.len() as u64 + excess;

@@ -6,6 +6,7 @@ use telering_core::event::RECORD_SIZE;
 use telering_core::layout::image::TimeBase;
 use telering_core::layout::nixl::{self, Header};
 
+use super::block::Block;
 use super::error::{OpenError, ReadError};
 use super::image::{self, ImageRing};
 use super::info::{FileInfo, Identity, Positions};
@@ -50,15 +51,49 @@ impl<S: ReadAt> Engine<S> {
     pub fn read(&mut self, out: &mut Vec<Item>) -> Result<usize, ReadError> {
         let before = out.len();
         let result = match &mut self.ring {
-            Ring::Image(ring) => ring.read(&self.source, out),
-            Ring::Nixl(ring) => ring.read(&self.source, out),
+            Ring::Image(ring) => {
+                let result = ring.read(&self.source, out);
+                ring.block().iter().for_each(|block| self.counts.add_all(&block.counts()));
+                result
+            }
+            Ring::Nixl(ring) => {
+                let result = ring.read(&self.source, out);
+                out[before..].iter().for_each(|item| self.counts.add(item));
+                result
+            }
         };
-        out[before..].iter().for_each(|item| self.counts.add(item));
         match result {
             Ok(()) => Ok(out.len() - before),
             // What came before the trouble is handed over first; the next call meets the trouble again.
             Err(_) if out.len() > before => Ok(out.len() - before),
             Err(trouble) => Err(trouble.at(&self.path)),
+        }
+    }
+
+    /// See [`Reader::read_block`](super::Reader::read_block).
+    ///
+    /// # Errors
+    /// [`ReadError`]; a block that was begun before the trouble is returned first.
+    pub fn read_block(&mut self) -> Result<Option<Block<'_>>, ReadError> {
+        let Ring::Image(ring) = &mut self.ring else {
+            let reason = "NIXL's own rings store other records";
+            return Err(ReadError::NotInBlocks { path: self.path.clone(), reason });
+        };
+        let result = ring.fill(&self.source);
+        match (ring.block(), result) {
+            (None, Err(trouble)) => Err(trouble.at(&self.path)),
+            (None, Ok(())) => Ok(None),
+            (Some(block), _) => {
+                self.counts.add_all(&block.counts());
+                Ok(Some(block))
+            }
+        }
+    }
+
+    /// Begins an image again at its oldest event; what was counted stays counted.
+    pub fn rewind(&mut self) {
+        if let Ring::Image(ring) = &mut self.ring {
+            ring.rewind();
         }
     }
 

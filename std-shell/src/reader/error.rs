@@ -161,6 +161,14 @@ pub enum ReadError {
         /// What doesn't agree.
         reason: String,
     },
+    /// What comes next can't be had as a block.
+    #[error("{}: not in blocks: {reason}. Take it with Reader::read", Shown(path))]
+    NotInBlocks {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: &'static str,
+    },
     /// The file turned into something else while it was open.
     #[error("the file changed while it was read: {0}")]
     Changed(#[source] OpenError),

@@ -16,14 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// again), the old one is read to its end first.
 ///
 /// ```no_run
-/// use telering::reader::Follower;
+/// use telering::reader::{Follower, Idle};
 /// let mut follower = Follower::open("/dev/shm/telemetry/agent")?;
-/// let mut items = Vec::new();
+/// let (mut items, mut idle) = (Vec::new(), Idle::new());
 /// loop {
-///     if follower.poll(&mut items)? == 0 {
-///         std::thread::sleep(std::time::Duration::from_millis(100));
-///     }
+///     let found = follower.poll(&mut items)?;
 ///     items.drain(..).for_each(|item| println!("{item:?}"));
+///     if let Some(pause) = idle.after(found) {
+///         std::thread::sleep(pause);
+///     }
 /// }
 /// # #[allow(unreachable_code)]
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -107,10 +108,7 @@ impl Follower {
             return 0;
         }
         let old = std::mem::replace(&mut self.reader, reader).counts();
-        self.before.events += old.events;
-        self.before.lost += old.lost;
-        self.before.unverified += old.unverified;
-        self.before.interrupted += old.interrupted;
+        self.before.add_all(&old);
         self.broken_since = None;
         out.push(Item::Reset { instance: self.reader.instance() });
         1
@@ -131,13 +129,9 @@ impl Follower {
     /// What was read since the follower was opened, over all files.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let now = self.reader.counts();
-        Counts {
-            events: self.before.events + now.events,
-            lost: self.before.lost + now.lost,
-            unverified: self.before.unverified + now.unverified,
-            interrupted: self.before.interrupted + now.interrupted,
-        }
+        let mut counts = self.before;
+        counts.add_all(&self.reader.counts());
+        counts
     }
 
     /// The name that is followed.

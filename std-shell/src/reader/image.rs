@@ -3,16 +3,17 @@
 //! Control words, records and control words again come from separate reads, in that order, so that a
 //! record which was overwritten while it was copied always shows in the second look.
 
-use telering_core::event::{RECORD_SIZE, Record};
+use telering_core::event::RECORD_SIZE;
 use telering_core::layout::image::{Control, Head, control, head};
 use telering_core::layout::nixl::{self, Header};
 use telering_core::ring::Window;
 
-use super::item::{Event, Item, NameCache};
+use super::block::{Block, Held};
+use super::item::{Item, NameCache};
 use super::life::{Liveness, now_us};
 use super::read_at::{ReadAt, read_whole};
 use super::trouble::{Refused, Trouble, io_at};
-use super::{From, MOST_RECORDS};
+use super::{From, MOST_ITEMS};
 
 /// Looks at control words that contradict each other before the image counts as damaged.
 const LOOKS: u32 = 3;
@@ -29,7 +30,7 @@ pub(crate) struct ImageRing {
     start: u64,
     stage: Stage,
     names: NameCache,
-    buffer: Vec<u8>,
+    held: Held,
 }
 
 /// Where a reader stands in its run through the image.
@@ -61,7 +62,7 @@ impl ImageRing {
             start: 0,
             stage: Stage::Begin(from),
             names: NameCache::new(),
-            buffer: Vec::new(),
+            held: Held::default(),
             head,
         };
         // Where a reader starts is settled when it opens. Positions that make no sense are the first
@@ -85,16 +86,28 @@ impl ImageRing {
         self.start
     }
 
-    /// The next items: at most [`MOST_RECORDS`] records, one loss before them and one reset before that.
+    /// The next block as items, at most [`MOST_ITEMS`].
     pub(crate) fn read(&mut self, source: &impl ReadAt, out: &mut Vec<Item>) -> Result<(), Trouble> {
+        let result = self.fill(source);
+        if let Some(block) = self.held.block(self.head.instance) {
+            block.push_items(&mut self.names, out);
+        }
+        result
+    }
+
+    /// What the last [`ImageRing::fill`] found.
+    pub(crate) fn block(&self) -> Option<Block<'_>> {
+        self.held.block(self.head.instance)
+    }
+
+    /// Reads the next block. What was found before a trouble is in the block all the same.
+    pub(crate) fn fill(&mut self, source: &impl ReadAt) -> Result<(), Trouble> {
+        self.held.clear();
         let len = source.byte_len().map_err(io_at("ask for its length"))?;
         if len != self.head.image_len {
             return Err(Trouble::Resized { len, needed: self.head.image_len });
         }
-        if !self.check_instance(source, len, out)? {
-            return Ok(());
-        }
-        let mut positions = self.positions(source)?;
+        let Some(mut positions) = self.look(source, len)? else { return Ok(()) };
         if let Stage::Begin(from) = self.stage {
             self.begin(from, positions);
         }
@@ -102,39 +115,57 @@ impl ImageRing {
             // Once can be a look between two stores of another's repair; twice is another run.
             positions = self.positions(source)?;
             if positions.intent < self.window.next() {
-                out.push(Item::Reset { instance: Some(self.head.instance) });
+                self.held.reset = true;
                 self.begin(From::Oldest, positions);
             }
         }
-        if self.stage == Stage::Oldest {
+        if self.stage == Stage::Oldest
+            && positions.committed - self.window.next().min(positions.committed) > self.most()
+        {
+            // Too much for one block, so that a later one may show what has to be known before the first.
             self.look_for_earlier(source, positions)?;
         }
         if let Stage::EarlierLaps { until, found } = self.stage
-            && self.read_earlier(source, until, found, out)?
+            && self.read_earlier(source, until, found)?
         {
             return Ok(());
         }
-        self.read_promised(source, positions, out)
+        self.read_promised(source, positions)
     }
 
-    /// Looks whether the image is still the one that was opened. `false`: it is being formatted.
-    fn check_instance(&mut self, source: &impl ReadAt, len: u64, out: &mut Vec<Item>) -> Result<bool, Trouble> {
-        let mut bytes = [0; head::SIZE];
-        if !read_whole(source, self.head.extension, &mut bytes).map_err(io_at("read the head"))? {
+    /// One look that tells whether the image is still the one that was opened and where it stands. `None`: it is
+    /// being formatted.
+    fn look(&mut self, source: &impl ReadAt, len: u64) -> Result<Option<Positions>, Trouble> {
+        // The head, and the control line behind it.
+        let mut lines = [[0; head::SIZE], [0; control::SIZE]];
+        if !read_whole(source, self.head.extension, lines.as_flattened_mut()).map_err(io_at("read the head"))? {
             return Err(self.ended(source));
         }
-        match Head::parse(&bytes, self.head.capacity, len) {
-            Ok(head) if head.instance == self.head.instance => Ok(true),
+        match Head::parse(&lines[0], self.head.capacity, len) {
+            Ok(head) if head.instance == self.head.instance => {
+                // In one copy the words may come in any order. `committed` only grows and never passes `intent`, so
+                // where they agree this way round, `committed` was true, and `intent` too old at the most.
+                let Control { committed, intent, .. } = Control::parse(&lines[1]);
+                if committed <= intent && intent - committed <= self.head.max_batch {
+                    return Ok(Some(Positions { committed, intent }));
+                }
+            }
             Ok(head) => {
-                out.push(Item::Reset { instance: Some(head.instance) });
-                *self = ImageRing::open(source, head, From::Oldest, self.verify);
-                Ok(true)
+                let held = std::mem::take(&mut self.held);
+                *self = ImageRing { held, ..ImageRing::open(source, head, From::Oldest, self.verify) };
+                self.held.reset = true;
             }
             Err(error) => match Refused::from(error) {
-                Refused::NotReady => Ok(false),
-                refused => Err(Trouble::Changed(refused)),
+                Refused::NotReady => return Ok(None),
+                refused => return Err(Trouble::Changed(refused)),
             },
         }
+        self.positions(source).map(Some)
+    }
+
+    /// Begins again at the oldest event, with the next block.
+    pub(crate) fn rewind(&mut self) {
+        self.stage = Stage::Begin(From::Oldest);
     }
 
     fn begin(&mut self, from: From, positions: Positions) {
@@ -148,14 +179,17 @@ impl ImageRing {
 
     /// In a file that nobody writes: whether records are missing for which earlier ones may be there.
     fn look_for_earlier(&mut self, source: &impl ReadAt, positions: Positions) -> Result<(), Trouble> {
-        let capacity = self.head.capacity;
         self.stage = Stage::Promised;
         if self.verifies() && !self.is_alive(source)? && self.holds_strangers(source, positions.committed)? {
-            let until = self.window.next();
-            self.window = Window::new(until.saturating_sub(LAPS_BACK * capacity), capacity);
-            self.stage = Stage::EarlierLaps { until, found: false };
+            self.begin_earlier();
         }
         Ok(())
+    }
+
+    fn begin_earlier(&mut self) {
+        let (until, capacity) = (self.window.next(), self.head.capacity);
+        self.window = Window::new(until.saturating_sub(LAPS_BACK * capacity), capacity);
+        self.stage = Stage::EarlierLaps { until, found: false };
     }
 
     /// Whether any record that the control words promise is another one.
@@ -164,7 +198,10 @@ impl ImageRing {
         while position < committed {
             let count = self.piece(committed - position);
             self.copy(source, position, count)?;
-            if !self.copied(position).all(|(position, record)| record.fits(position)) {
+            self.held.take(0, count as usize, position, true);
+            let strangers = self.held.has_unverified();
+            self.held.drop_records();
+            if strangers {
                 return Ok(true);
             }
             position += count;
@@ -172,78 +209,54 @@ impl ImageRing {
         Ok(false)
     }
 
-    /// One piece of the earlier laps at a time, until one holds an event. `true` if it gave items.
+    /// One piece of the earlier laps at a time, until one holds an event. `true` if there is one.
     ///
     /// What stands in a place and fits an earlier position is that event. Before the first one found
     /// nothing is known; from there on, what is missing is lost.
-    fn read_earlier(
-        &mut self,
-        source: &impl ReadAt,
-        until: u64,
-        mut found: bool,
-        out: &mut Vec<Item>,
-    ) -> Result<bool, Trouble> {
-        let items = out.len();
+    fn read_earlier(&mut self, source: &impl ReadAt, until: u64, mut found: bool) -> Result<bool, Trouble> {
         while self.window.next() < until {
             let first = self.window.next();
             let count = self.piece(until - first);
             self.copy(source, first, count)?;
-            let mut run = Run::default();
-            let mut names = std::mem::replace(&mut self.names, NameCache::new());
-            let mut start = self.start;
-            for (position, record) in self.copied(first) {
-                if record.fits(position) {
-                    if !found {
-                        found = true;
-                        start = position;
-                    }
-                    run.record(&record, position, self.head.instance, &mut names, out);
-                } else if found {
-                    run.add(Item::Lost(1), out);
-                }
+            self.held.take(0, count as usize, first, true);
+            let begins = self.held.keep_fitting(found);
+            if let (false, Some(position)) = (found, begins) {
+                self.start = position;
+                found = true;
             }
-            run.end(out);
-            self.start = start;
-            self.names = names;
             self.window = Window::new(first + count, self.head.capacity);
             self.stage = Stage::EarlierLaps { until, found };
-            if out.len() > items {
+            if begins.is_some() {
                 return Ok(true);
             }
         }
+        self.held.drop_records();
         self.stage = Stage::Promised;
         Ok(false)
     }
 
-    fn read_promised(
-        &mut self,
-        source: &impl ReadAt,
-        positions: Positions,
-        out: &mut Vec<Item>,
-    ) -> Result<(), Trouble> {
-        let mut run = Run::default();
-        let result = self.read_run(source, positions, &mut run, out);
-        run.end(out);
-        result
-    }
-
-    fn read_run(
-        &mut self,
-        source: &impl ReadAt,
-        mut positions: Positions,
-        run: &mut Run,
-        out: &mut Vec<Item>,
-    ) -> Result<(), Trouble> {
+    fn read_promised(&mut self, source: &impl ReadAt, mut positions: Positions) -> Result<(), Trouble> {
         for _ in 0..ATTEMPTS {
-            let Some(claim) = self.window.claim(positions.committed, MOST_RECORDS) else { break };
+            let before = self.window;
+            let skips = positions.committed.saturating_sub(self.head.capacity) > before.next();
+            let Some(claim) = before.claim(positions.committed, self.most() - u64::from(skips)) else { break };
             self.copy(source, claim.first, claim.count)?;
             let intent = self.control(source)?.intent;
             let settled = self.window.settle(claim, intent);
-            if settled.lost > 0 {
-                run.add(Item::Lost(settled.lost), out);
-            }
+            self.held.lost = self.held.lost.saturating_add(settled.lost);
             if settled.count > 0 {
-                self.hand_over(claim.first, settled.skip, run, out);
+                self.held.take(settled.skip as usize, claim.count as usize, settled.first, self.verifies());
+                let is_first = std::mem::replace(&mut self.stage, Stage::Promised) == Stage::Oldest;
+                if is_first && self.held.lost == 0 && self.held.has_unverified() && !self.is_alive(source)? {
+                    // A copy of a live file. Earlier events come first; these are read once more after them.
+                    self.held.drop_records();
+                    self.window = before;
+                    self.begin_earlier();
+                    if self.read_earlier(source, before.next(), false)? {
+                        break;
+                    }
+                    continue;
+                }
                 break;
             }
             positions = self.positions(source)?;
@@ -251,40 +264,26 @@ impl ImageRing {
         Ok(())
     }
 
-    fn hand_over(&mut self, first: u64, skip: u64, run: &mut Run, out: &mut Vec<Item>) {
-        let verifies = self.verifies();
-        let mut names = std::mem::replace(&mut self.names, NameCache::new());
-        for (position, record) in self.copied(first).skip(skip as usize) {
-            if verifies && !record.fits(position) {
-                run.add(Item::Unverified(1), out);
-            } else {
-                run.record(&record, position, self.head.instance, &mut names, out);
-            }
-        }
-        self.names = names;
+    /// How many records the next block may have: a reset and a loss before them are items as well.
+    fn most(&self) -> u64 {
+        MOST_ITEMS - u64::from(self.held.reset) - u64::from(self.held.lost > 0)
     }
 
     /// How many records one copy takes of those left.
     fn piece(&self, left: u64) -> u64 {
-        left.min(MOST_RECORDS).min(self.head.capacity)
+        left.min(self.most()).min(self.head.capacity)
     }
 
-    /// Copies records into the buffer, around the end of the ring if need be.
+    /// Copies records into the room for them, around the end of the ring if need be.
     fn copy(&mut self, source: &impl ReadAt, first: u64, count: u64) -> Result<(), Trouble> {
         let count = self.piece(count);
         let slot = first & (self.head.capacity - 1);
-        self.buffer.resize(count as usize * RECORD_SIZE, 0);
         let until_end = (self.head.capacity - slot).min(count) as usize * RECORD_SIZE;
-        let (before, behind) = self.buffer.split_at_mut(until_end);
+        let (before, behind) = self.held.room(count as usize).split_at_mut(until_end);
         let start = nixl::HEADER_SIZE as u64;
         let whole = read_whole(source, start + slot * RECORD_SIZE as u64, before)
             .and_then(|whole| Ok(whole && (behind.is_empty() || read_whole(source, start, behind)?)));
         if whole.map_err(io_at("read records"))? { Ok(()) } else { Err(self.ended(source)) }
-    }
-
-    fn copied(&self, first: u64) -> impl Iterator<Item = (u64, Record)> {
-        let records = self.buffer.as_chunks::<RECORD_SIZE>().0;
-        records.iter().zip(first..).map(|(bytes, position)| (position, Record::from_file_bytes(bytes)))
     }
 
     fn is_alive(&self, source: &impl ReadAt) -> Result<bool, Trouble> {
@@ -327,46 +326,6 @@ impl ImageRing {
 
     fn ended(&self, source: &impl ReadAt) -> Trouble {
         Trouble::Resized { len: source.byte_len().unwrap_or(0), needed: self.head.image_len }
-    }
-}
-
-/// Gathers neighbouring counts into one item.
-#[derive(Default)]
-struct Run(Option<Item>);
-
-impl Run {
-    fn record(&mut self, record: &Record, position: u64, instance: u64, names: &mut NameCache, out: &mut Vec<Item>) {
-        if record.is_filler() {
-            return self.add(Item::Interrupted(1), out);
-        }
-        self.end(out);
-        let (name, id) = names.look_up(&record.name);
-        out.push(Item::Event(Event {
-            seq: position,
-            instance,
-            timestamp_us: Some(record.timestamp_us),
-            observed_us: None,
-            category: Some(record.category),
-            id,
-            name,
-            value: record.value,
-        }));
-    }
-
-    fn add(&mut self, item: Item, out: &mut Vec<Item>) {
-        self.0 = match (self.0, item) {
-            (Some(Item::Lost(a)), Item::Lost(b)) => Some(Item::Lost(a + b)),
-            (Some(Item::Unverified(a)), Item::Unverified(b)) => Some(Item::Unverified(a + b)),
-            (Some(Item::Interrupted(a)), Item::Interrupted(b)) => Some(Item::Interrupted(a + b)),
-            (before, item) => {
-                out.extend(before);
-                Some(item)
-            }
-        };
-    }
-
-    fn end(&mut self, out: &mut Vec<Item>) {
-        out.extend(self.0.take());
     }
 }
 

@@ -9,10 +9,12 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+mod block;
 mod engine;
 mod error;
 mod file;
 mod follow;
+mod idle;
 mod image;
 mod info;
 mod item;
@@ -20,15 +22,18 @@ mod life;
 mod nixl;
 mod parts;
 mod read_at;
+mod survey;
 mod trouble;
 
 pub(crate) use error::Shown;
 pub(crate) use file::Links;
 
+pub use block::{Block, Gap, GapKind};
 #[doc(hidden)]
 pub use engine::{Engine, fuzz_open};
 pub use error::{OpenError, ReadError};
 pub use follow::Follower;
+pub use idle::Idle;
 pub use info::{DynamicMetric, FileInfo, HistogramOf, Identity, Metric, MetricsSnapshot, Positions};
 pub use item::{Counts, Event, EventName, Item, Layout};
 pub use life::Liveness;
@@ -36,8 +41,10 @@ pub use life::Liveness;
 pub use read_at::{LockState, ReadAt};
 pub use telering_core::layout::nixl::NixlLayout;
 
-/// Records that one call copies at the most: with the items before them, no call gives more than 4096.
-const MOST_RECORDS: u64 = 4094;
+/// Items that one call gives at the most.
+const MOST_ITEMS: u64 = 4096;
+/// Records that one call copies out of one of NIXL's own rings: a reset and a loss may come before them.
+const MOST_RECORDS: u64 = MOST_ITEMS - 2;
 
 /// Where a reader starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -163,6 +170,20 @@ impl Reader {
         self.engine.read(out)
     }
 
+    /// The next records of an image in one piece, `None` when nothing is new now: as exact as [`Reader::read`] and
+    /// several times faster, since nothing is made of the records.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the file is gone wrong under the reader; [`ReadError::NotInBlocks`] for one of NIXL's own
+    /// rings, and while items wait that [`Reader::next_item`] fetched.
+    pub fn read_block(&mut self) -> Result<Option<Block<'_>>, ReadError> {
+        if self.waiting.is_empty() {
+            return self.engine.read_block();
+        }
+        let reason = "items that next_item fetched come first";
+        Err(ReadError::NotInBlocks { path: self.path.clone(), reason })
+    }
+
     /// The next item, `None` when nothing is new now.
     ///
     /// # Errors
@@ -176,6 +197,12 @@ impl Reader {
             result?;
         }
         Ok(self.waiting.pop())
+    }
+
+    /// Begins an image again at its oldest event, with the buffers that are there: for benchmarks.
+    #[doc(hidden)]
+    pub fn rewind(&mut self) {
+        self.engine.rewind();
     }
 
     /// What was read since the file was opened.

@@ -218,7 +218,7 @@ fn dynamic_of(_part: &[u8], copy: &[u8]) -> Option<Vec<DynamicMetric>> {
                 let mut name = [0; 32];
                 name.copy_from_slice(&bytes[..32]);
                 DynamicMetric {
-                    name: EventName::from_file(&Name::from_bytes(name)),
+                    name: EventName::of(&Name::from_bytes(name)),
                     category: Category(u32_at(bytes, 32) as i32),
                     total: total_at(bytes, 40),
                 }

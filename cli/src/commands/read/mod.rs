@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use telering::reader::Idle;
+
 use super::Outcome;
 use crate::args::{ReadArguments, Start};
 use crate::filter::{Filter, TimeSpan};
@@ -21,8 +23,6 @@ use printer::Printer;
 const SCAN_EVERY: Duration = Duration::from_millis(500);
 /// A busy file doesn't keep the others waiting longer than this.
 const ROUND: Duration = Duration::from_millis(100);
-/// How long a followed file that has nothing new is left alone: from, to.
-const IDLE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
 pub(super) fn run(arguments: ReadArguments) -> anyhow::Result<Outcome> {
     if arguments.from == Start::Newest && !arguments.follow {
@@ -91,7 +91,7 @@ impl Session {
 
     fn print_all(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
         self.printer.output.begin(&mut self.printer.to)?;
-        let (mut scanned, mut idle) = (Instant::now(), IDLE.0);
+        let (mut scanned, mut idle) = (Instant::now(), Idle::new());
         loop {
             let printed = self.round(stop)?;
             self.printer.to.flush()?;
@@ -105,17 +105,16 @@ impl Session {
             if !self.files.has_prospects() {
                 return Ok(());
             }
-            idle = if printed { IDLE.0 } else { (idle * 2).min(IDLE.1) };
-            if !printed {
-                thread::sleep(idle);
+            if let Some(pause) = idle.after(printed) {
+                thread::sleep(pause);
             }
         }
     }
 
-    /// Prints what is there now. Whether there was anything.
-    fn round(&mut self, stop: &AtomicBool) -> anyhow::Result<bool> {
+    /// Prints what is there now. How many items that was.
+    fn round(&mut self, stop: &AtomicBool) -> anyhow::Result<usize> {
         let Session { files, printer, options } = self;
-        let (began, mut count) = (Instant::now(), 0_u64);
+        let (began, mut count) = (Instant::now(), 0_usize);
         files.merge.begin_round();
         while printer.left > 0 {
             if options.consume && files.merge.is_hungry() {
@@ -132,7 +131,7 @@ impl Session {
             }
         }
         files.settle_failures();
-        Ok(count > 0)
+        Ok(count)
     }
 
     /// Whether the time of `--until` has come.
