@@ -6,6 +6,7 @@
 
 pub mod bars;
 pub mod harness;
+pub mod locks;
 pub mod machine;
 pub mod mutex_vector;
 pub mod reference;

@@ -4,10 +4,12 @@
 //! vector is exchanged for an empty one at no further cost, which flatters this design (in reality the excess is
 //! dropped, and draining holds the lock now and then).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use telering::Operation;
 use telering::core::slot::Buckets;
+
+use crate::locks::Lock;
 
 const CAPACITY: usize = 4096;
 const BUCKETS: usize = 33;
@@ -46,7 +48,8 @@ impl Default for Inner {
     }
 }
 
-struct Inner {
+/// What is behind the lock.
+pub struct Inner {
     events: Vec<Event>,
     drained: Vec<Event>,
     recorded: u64,
@@ -55,16 +58,16 @@ struct Inner {
     post_time: Latency,
 }
 
-/// The vector behind its mutex.
-pub struct MutexVector {
+/// The vector behind its mutex: Rust's, unless another is named.
+pub struct MutexVector<L = Mutex<Inner>> {
     enabled: bool,
     buckets: Buckets,
-    inner: Mutex<Inner>,
+    inner: L,
 }
 
-impl Default for MutexVector {
+impl<L: Lock<Inner>> Default for MutexVector<L> {
     fn default() -> Self {
-        MutexVector { enabled: true, buckets: Buckets::default(), inner: Mutex::default() }
+        MutexVector { enabled: true, buckets: Buckets::default(), inner: L::new(Inner::default()) }
     }
 }
 
@@ -89,12 +92,12 @@ impl Inner {
     }
 }
 
-impl MutexVector {
+impl<L: Lock<Inner>> MutexVector<L> {
     /// One event.
     #[inline(never)]
     pub fn event(&self, kind: u32, value: u64) {
         if self.enabled {
-            self.inner.lock().unwrap_or_else(PoisonError::into_inner).append([Event { kind, value }]);
+            self.inner.hold(|inner| inner.append([Event { kind, value }]));
         }
     }
 
@@ -104,30 +107,31 @@ impl MutexVector {
         if !self.enabled {
             return;
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
-        inner.append([
-            Event { kind: 2, value: bytes },
-            Event { kind: 4, value: 1 },
-            Event { kind: 6, value: xfer_us },
-            Event { kind: 7, value: post_us },
-        ]);
-        let direction = &mut inner.directions[operation as usize];
-        direction.bytes = direction.bytes.wrapping_add(bytes);
-        direction.requests += 1;
-        direction.last_bytes = bytes;
-        direction.last_ticks = ticks;
-        inner.xfer_time.add(&self.buckets, xfer_us);
-        inner.post_time.add(&self.buckets, post_us);
+        self.inner.hold(|inner| {
+            inner.append([
+                Event { kind: 2, value: bytes },
+                Event { kind: 4, value: 1 },
+                Event { kind: 6, value: xfer_us },
+                Event { kind: 7, value: post_us },
+            ]);
+            let direction = &mut inner.directions[operation as usize];
+            direction.bytes = direction.bytes.wrapping_add(bytes);
+            direction.requests += 1;
+            direction.last_bytes = bytes;
+            direction.last_ticks = ticks;
+            inner.xfer_time.add(&self.buckets, xfer_us);
+            inner.post_time.add(&self.buckets, post_us);
+        });
     }
 
     /// Events recorded, and the sum of what was recorded last: so that no compiler leaves anything out.
     #[must_use]
     pub fn recorded(&self) -> u64 {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = inner.events.iter().chain(&inner.drained).map(|event| event.value ^ u64::from(event.kind));
-        std::hint::black_box(kept.fold(0, u64::wrapping_add));
-        inner.recorded
+        self.inner.hold(|inner| {
+            let kept = inner.events.iter().chain(&inner.drained).map(|event| event.value ^ u64::from(event.kind));
+            std::hint::black_box(kept.fold(0, u64::wrapping_add));
+            inner.recorded
+        })
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_vector_counts_what_goes_in_and_stays_bounded() {
-        let vector = MutexVector::default();
+        let vector: MutexVector = MutexVector::default();
         for bytes in 0..5000 {
             vector.transfer(Operation::Read, bytes, bytes, 1, 26);
             vector.event(1, bytes);

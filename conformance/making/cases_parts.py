@@ -207,6 +207,10 @@ def metrics_shapes():
     for bounds in ((), (5,), tuple(range(1, 33))):
         image = published(1, [METRICS], bounds)
         yield f"metrics_bounds_{len(bounds)}", image.data, image.whole(), f"{len(bounds)} bounds in use"
+    for number in (33, 2**32 - 1):
+        image = published(1, [METRICS], tuple(range(1, 33)))
+        struct.pack_into("<I", image.data, image.parts.at(METRICS) + 8, number)
+        yield f"metrics_bounds_{number}", image.data, image.whole(), "more bounds than there is room for: take 32"
     shapes = {
         "entries_too_many": (0, "<I", 2**32 - 1),
         "entries_one_more_than_fit": (0, "<I", 21),

@@ -18,7 +18,7 @@ fn transfers(vector: &MutexVector, operations: u64) {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let (vector, events) = (MutexVector::default(), MutexVector::default());
+    let (vector, events): (MutexVector, MutexVector) = Default::default();
     vec![
         Row {
             name: "mutex-transfer",
@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 pub(super) fn rows_of_two(partner: &Rc<Partner>) -> Vec<Row> {
-    let vector = MutexVector::default();
+    let vector: MutexVector = MutexVector::default();
     let work: Work = Arc::new(move |operations| transfers(&vector, operations));
     let partner = Rc::clone(partner);
     vec![Row {

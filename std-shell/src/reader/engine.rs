@@ -51,10 +51,17 @@ impl<S: ReadAt> Engine<S> {
     pub fn read(&mut self, out: &mut Vec<Item>) -> Result<usize, ReadError> {
         let before = out.len();
         let result = match &mut self.ring {
-            Ring::Image(ring) => ring.read(&self.source, out),
-            Ring::Nixl(ring) => ring.read(&self.source, out),
+            Ring::Image(ring) => {
+                let result = ring.read(&self.source, out);
+                ring.block().iter().for_each(|block| self.counts.add_all(&block.counts()));
+                result
+            }
+            Ring::Nixl(ring) => {
+                let result = ring.read(&self.source, out);
+                out[before..].iter().for_each(|item| self.counts.add(item));
+                result
+            }
         };
-        out[before..].iter().for_each(|item| self.counts.add(item));
         match result {
             Ok(()) => Ok(out.len() - before),
             // What came before the trouble is handed over first; the next call meets the trouble again.

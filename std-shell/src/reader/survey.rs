@@ -89,6 +89,15 @@ mod tests {
     }
 
     #[test]
+    fn the_upper_half_of_a_position_counts_where_it_changes() {
+        let first = 0xffff_fffc;
+        let event = Record::new(1, Category::CUSTOM, Name::from_static("cache_hit"), 2);
+        // The last four are of positions 0 to 3.
+        let records: Vec<Record> = (first..first + 8).map(|position| event.sealed(position & 0xffff_ffff)).collect();
+        assert_eq!(surveyed(first, &records), [4, 5, 6, 7].map(|place| (place, Oddity::Misfit)));
+    }
+
+    #[test]
     fn a_check_word_of_zero_never_fits() {
         let zeros = [Record::new(0, Category(0), Name::from_bytes([0; 32]), 0); 8];
         let mut records = zeros;
