@@ -93,6 +93,7 @@ TEST_CASE("a file that is truncated or made longer is an error and no signal") {
 TEST_CASE("reading goes on while another thread truncates, replaces, unlinks and shrinks the file") {
     const Directory dir;
     const std::string path = dir.put("agent", Image(64).filled(64).bytes);
+    Follower follower(path);
     std::atomic<bool> done{false};
     std::thread vandal([&] {
         for (int round = 0; round < 300; ++round) {
@@ -103,12 +104,13 @@ TEST_CASE("reading goes on while another thread truncates, replaces, unlinks and
         }
         done = true;
     });
-    Follower follower(path);
     std::uint64_t items = 0;
     while (!done) {
         try {
             while (follower.next()) ++items;
             follower.reader().info();
+            // Opened anew, whatever it is at this moment.
+            Reader(path).transfers();
         } catch (const telering::Error&) {
             // Broken at this moment; the next look is another.
         }
