@@ -22,6 +22,9 @@ pub(super) fn measure(effort: Effort) -> Result<Value, String> {
     let (Some(ratio), Some(ours), Some(theirs)) = (number("ratio"), number("ours_ns"), number("theirs_ns")) else {
         return Err("too noisy: NIXL's own telemetry seems to cost nothing; try again on an idle machine".into());
     };
+    if ours <= 0.0 {
+        return Err("too noisy: telering seems to cost nothing; try again on an idle machine".into());
+    }
     let counted = |mode: &str| {
         let mode = &result["modes"][mode];
         mode["counted"].as_f64().unwrap_or_default() * 100.0 / mode["made"].as_f64().unwrap_or(f64::NAN)

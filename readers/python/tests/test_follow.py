@@ -224,3 +224,42 @@ def test_changed_bytes_end_in_a_telemetry_error_and_nothing_else(path, anyhow):
             assert str(error)
         json.dumps(conformance.answer(path))
     assert opened > 50
+
+
+def test_what_is_written_between_the_last_look_and_the_replacement_is_read(path, monkeypatch):
+    old = Producer(path, 8)
+    old.push(1)
+    real = Reader.replaced.fget
+
+    def at_the_last_moment(reader):
+        if real(reader) and old.position == 1:
+            old.push(1)
+        return real(reader)
+
+    monkeypatch.setattr(Reader, "replaced", property(at_the_last_moment))
+    items, _ = through(path, lambda: replaced(path, instance=9), lambda: None)
+    assert [getattr(item, "seq", item) for item in items] == [0, 1, Reset(9), 0, 1]
+
+
+WHOLE = ((5, b"agent_xfer_post_time"), (5, b"agent_xfer_time"), (1, b"agent_rx_bytes"), (1, b"agent_rx_requests_num"))
+
+
+@pytest.mark.parametrize("spoil, incomplete", [(0, 1), (1, 1), (2, 1), (3, 1), ("time", 2), ("write", 1), ("other", 2)])
+def test_only_four_events_of_one_moment_and_one_operation_are_a_transfer(path, spoil, incomplete):
+    producer = Producer(path, 64)
+    for moment in (100, 200):
+        for at, (category, name) in enumerate(WHOLE):
+            time = moment
+            if moment == 100:
+                if at == spoil:
+                    continue
+                if spoil == "time" and at == 2:
+                    moment = time = 101
+                if spoil == "write" and at == 3:
+                    name = b"agent_tx_requests_num"
+                if spoil == "other" and at == 2:
+                    producer.push(1, lambda p: (100, 4, b"NIXL_ERR_CANCELED", 1))
+            producer.push(1, lambda p, time=time, at=at, category=category, name=name: (time, category, name, 10 + at))
+    producer.push(1, lambda p: (300, 0, b"agent_memory_registered", 1))
+    rows = Reader(path).transfers()
+    assert rows == [(189, 200, "read", 12, 10, 11, "", "")] and rows.incomplete == incomplete

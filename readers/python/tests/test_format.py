@@ -136,3 +136,11 @@ def test_a_head_with_any_field_wrong_is_damaged_and_another_major_unsupported(pa
     open(path, "wb").write(base[:192] + bytes(8) + base[200:])
     with pytest.raises(NotReady):
         Reader(path)
+
+
+def test_the_sources_are_python_of_the_oldest_version_that_is_promised():
+    import ast
+
+    promised = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "readers/python/pyproject.toml").read_text())
+    for source in (ROOT / "readers" / "python" / "src").rglob("*.py"):
+        ast.parse(source.read_text(), feature_version=(3, int(promised.group(1))))

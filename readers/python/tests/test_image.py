@@ -207,3 +207,48 @@ def test_reading_changes_nothing_and_needs_read_permission_only(path):
 
 def test_a_position_beyond_thirty_two_bits_is_checked_whole(path, anyhow):
     assert check.check_word(1, record(1, *event_at(1))) != check.check_word(1 + (1 << 32), record(1, *event_at(1)))
+
+
+def test_iterating_ends_though_the_producer_never_rests(path, monkeypatch):
+    producer = Producer(path, 64)
+    producer.push(50)
+    monkeypatch.setattr("telering_reader.reader.File", Interleaved)
+    Interleaved.step = lambda: producer.push(5)
+    reader = Reader(path)
+    for _ in range(3):
+        assert 0 < len(list(reader)) <= 200
+        assert reader.transfers() is not None
+    if check.numpy is not None:
+        assert 0 < len(reader.to_numpy()) <= 200
+
+
+def test_a_reader_that_was_lapped_gets_all_of_a_large_ring_at_once(path):
+    producer = Producer(path, 16384)
+    readers = [Reader(path), Reader(path)]
+    producer.push(3)
+    # Far ahead: the rest of the records are as if they were written.
+    for position in range(100_000 - 16384, 100_000):
+        producer.raw(position, record(position, *event_at(position)))
+    producer.word(producer.extension + 64, 100_000)
+    producer.word(producer.extension + 72, 100_000)
+    assert len(list(readers[0])) == 16384 and readers[0].lost == 100_000 - 16384
+    if check.numpy is not None:
+        assert len(readers[1].to_numpy()) == 16384 and readers[1].lost == 100_000 - 16384
+
+
+def test_bulk_reading_leaves_out_what_one_by_one_leaves_out(path):
+    pytest.importorskip("numpy")
+    producer = Producer(path, 32)
+    producer.push(20)
+    producer.push(3, lambda position: (0, -1, b"", 0))
+    producer.push(5)
+    producer.raw(4, bytes(56))
+    producer.raw(21, bytes(56))
+    one = Reader(path)
+    events = list(one)
+    for numbered in (True, False):
+        with Reader(path) as reader:
+            rows = reader.to_numpy(numbered)
+            assert reader.counts == one.counts == (24, 0, 2, 2)
+        assert rows["value"].tolist() == [event.value for event in events]
+        assert not numbered or rows["seq"].tolist() == [event.seq for event in events]

@@ -227,3 +227,32 @@ def test_consuming_without_write_permission_says_what_it_needs(path, monkeypatch
         with pytest.raises(NeedsWrite, match="write permission.*as the producer's user"):
             opens(path)
     assert all(isinstance(event, Event) for event in Reader(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_another_user_with_read_permission_reads_and_is_told_that_consuming_needs_more(tmp_path):
+    import multiprocessing
+
+    Producer(str(tmp_path / "ours"), 8).push(3)
+    NixlRing(str(tmp_path / "nixl")).push(1)
+    for name in ("ours", "nixl"):
+        os.chmod(tmp_path / name, 0o644)
+    folder = os.open(tmp_path, os.O_RDONLY)
+
+    def child():
+        # The folder above may be closed to others: reach the files through the open one.
+        os.fchdir(folder)
+        os.setgid(65534)
+        os.setuid(65534)
+        assert len(list(Reader("ours"))) == 3 and len(list(Reader("nixl"))) == 1
+        for opens in (SharedRingBuffer, lambda name: Reader(name, consume=True)):
+            with pytest.raises(NeedsWrite):
+                opens("nixl")
+        with SharedRingBuffer("ours") as buffer:
+            assert buffer.size() == 3
+
+    os.chmod(tmp_path, 0o755)
+    other = multiprocessing.get_context("fork").Process(target=child)
+    other.start()
+    other.join(30)
+    assert other.exitcode == 0

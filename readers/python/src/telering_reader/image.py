@@ -210,6 +210,14 @@ class ImageRing:
             return committed, committed
         raise Damaged(self.file.path, f"{committed} records finished but {intent} announced")
 
+    def goal(self) -> int:
+        """The end of what is there now."""
+        return self.positions()[0]
+
+    def reached(self, goal: int) -> bool:
+        """Whether everything up to a goal was passed."""
+        return self.position >= goal and self._earlier is None
+
     def waiting(self) -> int:
         """Places between this cursor and the newest record, at most the capacity."""
         committed, intent = self.positions()

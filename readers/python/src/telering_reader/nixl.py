@@ -160,6 +160,14 @@ class NixlRing:
         self.returned += len(data) // self.record_size
         return Batch(reset, lost, first, data, None) if reset or lost or data else None
 
+    def goal(self) -> int:
+        """The end of what is there now."""
+        return self.returned + self.waiting()
+
+    def reached(self, goal: int) -> bool:
+        """Whether everything up to a goal was returned."""
+        return self.returned >= goal
+
     def waiting(self) -> int:
         """Events between this cursor and the newest one, now."""
         ring = self._look()

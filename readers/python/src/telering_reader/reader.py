@@ -176,12 +176,24 @@ class Reader:
         self._counts = Counts(events, lost, unverified, interrupted)
 
     def items(self) -> Iterator[Item]:
-        """All items that are there now, one by one. Against a producer that never rests it never ends."""
+        """All items that are there now, one by one. What comes meanwhile is for the next call."""
+        if self._waiting:
+            yield from self._handed_over()
+        goal = self._ring.goal()
         while True:
-            if not self._waiting:
-                self._waiting.extend(self.read())
-                if not self._waiting:
-                    return
+            items = self.read()
+            if not items:
+                return
+            if isinstance(items[0], Reset):
+                goal = self._ring.goal()
+            self._waiting.extend(items)
+            yield from self._handed_over()
+            if self._ring.reached(goal):
+                self.taken()
+                return
+
+    def _handed_over(self) -> Iterator[Item]:
+        while self._waiting:
             yield self._waiting.popleft()
 
     def __iter__(self) -> Iterator[Event]:
@@ -220,8 +232,7 @@ class Reader:
                         raise
             if items:
                 self._waiting.extend(items)
-                while self._waiting:
-                    yield self._waiting.popleft()
+                yield from self._handed_over()
             elif until is not None and until():
                 return
             else:
@@ -262,15 +273,18 @@ class Reader:
         table = arrays.Table(there + len(waiting) + (0 if numbered else MOST_RECORDS), numbered)
         table.add_events(waiting)
         # As far as there is something now: a producer that never rests must not keep this from ending.
-        left = there + 3 * self.capacity
-        while left > 0:
-            ring = self._ring
+        ring = self._ring
+        goal = ring.goal()
+        while True:
             batch = ring.take(MOST_RECORDS, table.space()) if isinstance(ring, ImageRing) else ring.take()
             if batch is None:
                 break
             counts = table.add(batch, self.layout, self.instance)
             self._counts = Counts(*(a + b for a, b in zip(self._counts, counts)))
-            left -= max(1, sum(counts))
+            if batch.reset is not None:
+                goal = ring.goal()
+            if ring.reached(goal):
+                break
         return table.done()
 
     def to_pandas(self) -> Any:
