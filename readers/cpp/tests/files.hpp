@@ -175,7 +175,7 @@ public:
     // A batch of records, at most the largest batch of the capacity.
     void push(const std::vector<telering::Record>& records) {
         const std::uint64_t end = position_ + records.size();
-        store(extension_ + 8, end, __ATOMIC_RELAXED);
+        store(extension_ + 8, little(end), __ATOMIC_RELAXED);
 #if !defined(__SANITIZE_THREAD__) && !defined(TELERING_NO_FENCES)
         __atomic_thread_fence(__ATOMIC_RELEASE);
         const int order = __ATOMIC_RELAXED;
@@ -185,19 +185,21 @@ public:
         for (const telering::Record& each : records) {
             telering::Record record = each;
             record.check = telering::check_word(position_, record);
+            if constexpr (telering::detail::big_endian) telering::detail::swap_record(record);
             std::uint64_t words[7];
             std::memcpy(words, &record, sizeof record);
             const std::size_t slot = 5 + 7 * static_cast<std::size_t>(position_ % capacity_);
             for (std::size_t word = 0; word < 7; ++word) store(slot + word, words[word], order);
             ++position_;
         }
-        store(extension_ + 9, end, __ATOMIC_RELEASE);
-        store(0, end % capacity_, __ATOMIC_RELEASE);
+        store(extension_ + 9, little(end), __ATOMIC_RELEASE);
+        store(0, little(end % capacity_), __ATOMIC_RELEASE);
     }
 
     std::uint64_t position() const { return position_; }
 
 private:
+    static std::uint64_t little(std::uint64_t word) { return telering::detail::big_endian ? telering::detail::swapped(word) : word; }
     void store(std::size_t at, std::uint64_t value, int order) {
         if (order == __ATOMIC_RELAXED) __atomic_store_n(words_ + at, value, __ATOMIC_RELAXED);
         else __atomic_store_n(words_ + at, value, __ATOMIC_RELEASE);

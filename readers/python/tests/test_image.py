@@ -252,3 +252,6 @@ def test_bulk_reading_leaves_out_what_one_by_one_leaves_out(path):
             assert reader.counts == one.counts == (24, 0, 2, 2)
         assert rows["value"].tolist() == [event.value for event in events]
         assert not numbered or rows["seq"].tolist() == [event.seq for event in events]
+    with Reader(path) as reader:
+        assert [value for block in reader.blocks() for value in block["value"].tolist()] == rows["value"].tolist()
+        assert reader.counts == one.counts

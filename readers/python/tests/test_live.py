@@ -166,9 +166,9 @@ def test_bulk_reading_is_much_faster_than_popping_one_by_one(paced):
     tool = HERE.parent / "tools" / "speed.py"
     out = subprocess.run([sys.executable, tool, path, "25"], capture_output=True, text=True, timeout=300, check=True).stdout
     print(out)
-    times = float(re.search(r"numpy .* ([\d.]+) times", out).group(1))
-    # The goal is 20; on a machine that is busy with other things the caches are not ours, so the gate is lower.
-    assert times > 5, out
+    times = float(re.search(r"blocks .* ([\d.]+) times", out).group(1))
+    # The goal is 20, and docs/readers.md says what was seen. On a busy machine the caches are not ours: a lower gate.
+    assert times > 10, out
 
 
 def snippet(path, lines):

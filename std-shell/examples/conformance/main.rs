@@ -8,7 +8,7 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use telering::reader::{Item, OpenError, ReadError, Reader};
+use telering::reader::{Counts, Event, Item, Layout, OpenError, ReadError, Reader};
 
 mod follow;
 mod json;
@@ -46,8 +46,32 @@ fn look_at(path: &Path) -> Result<String, &'static str> {
             _ => None,
         }));
     }
+    if !blocks_agree(path, &events, reader.counts()).map_err(|error| class_while_reading(&error))? {
+        return Err("read_block and read differ");
+    }
     let info = reader.info().map_err(|error| class_while_reading(&error))?;
     Ok(json::answer(&info, reader.start(), &events, &reader.counts()))
+}
+
+/// Reads the file once more, in blocks: both ways must come to the same.
+fn blocks_agree(path: &Path, events: &[Event], counts: Counts) -> Result<bool, ReadError> {
+    let Ok(mut reader) = Reader::open(path) else { return Ok(false) };
+    if !matches!(reader.layout(), Layout::Image { .. }) {
+        return Ok(true);
+    }
+    let mut events = events.iter();
+    let mut agree = true;
+    while let Some(block) = reader.read_block()? {
+        for (first, records) in block.runs() {
+            for (seq, record) in (first..).zip(records) {
+                agree &= events.next().is_some_and(|event| {
+                    let times = event.timestamp_us == Some(record.timestamp_us);
+                    times && (event.seq, event.category, event.value) == (seq, Some(record.category), record.value)
+                });
+            }
+        }
+    }
+    Ok(agree && events.next().is_none() && reader.counts() == counts)
 }
 
 fn class_of(error: &OpenError) -> &'static str {

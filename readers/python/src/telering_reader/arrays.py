@@ -109,6 +109,10 @@ class Table:
         self._used += count
         return Counts(count, lost, unverified, interrupted)
 
+    def clear(self) -> None:
+        """Forgets the rows and uses their place again."""
+        self._used = 0
+
     def done(self) -> Any:
         """All rows as one array."""
         rows = self._rows[: self._used]

@@ -287,6 +287,29 @@ class Reader:
                 break
         return table.done()
 
+    def blocks(self) -> Iterator[Any]:
+        """What `to_numpy(numbered=False)` gives, in arrays of at most 4096 events. Needs numpy.
+
+        The fastest way, for whoever adds up as it goes: all arrays share one piece of memory, so each is good until the
+        next is asked for. Events that `read` or an iteration left behind are not among them.
+        """
+        table = arrays.Table(MOST_RECORDS, numbered=False)
+        goal = self._ring.goal()
+        while True:
+            ring = self._ring
+            table.clear()
+            batch = ring.take(MOST_RECORDS, table.space()) if isinstance(ring, ImageRing) else ring.take()
+            if batch is None:
+                return
+            counts = table.add(batch, self.layout, self.instance)
+            self._counts = Counts(*(a + b for a, b in zip(self._counts, counts)))
+            if batch.reset is not None:
+                goal = ring.goal()
+            yield table.done()
+            if ring.reached(goal):
+                self.taken()
+                return
+
     def to_pandas(self) -> Any:
         """All events that are there now, as a `DataFrame` with names and categories as text. Needs pandas."""
         return arrays.to_pandas(self.to_numpy())
