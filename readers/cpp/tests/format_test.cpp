@@ -70,7 +70,8 @@ TEST_CASE("eight records at a time are judged as each by itself") {
             for (unsigned char& byte : noise) byte = static_cast<unsigned char>(random() % 8 == 0 ? random() : 0);
             std::memcpy(&record, noise, sizeof record);
             if (random() % 16 == 0) record.category = -1;
-            record.check = telering::check_word(first + place, record);
+            // In some rounds all are of positions that differ in the upper half alone.
+            record.check = telering::check_word(round % 5 == 0 ? (first + place) & 0xffffffff : first + place, record);
             if (random() % 16 == 0) record.check = 0;
             if (random() % 16 == 0) record.value ^= 1ULL << random() % 64;
             if (record.check != telering::check_word(first + place, record)) expected.push_back({place, telering::GapKind::unverified});

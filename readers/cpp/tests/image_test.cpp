@@ -143,7 +143,10 @@ TEST_CASE("another instance in the same file is a reset, and a file being format
     // The same instance, begun anew: intent went back.
     overwrite(Image(8, {}, 78).filled(1).bytes);
     EQUAL(all_of(reader), "reset e0");
-    EQUAL(reader.counts().events, 6U);
+    // Another one that is farther on than the reader was.
+    overwrite(Image(8, {}, 79).filled(3).bytes);
+    EQUAL(all_of(reader), "reset e0 e1 e2");
+    EQUAL(reader.counts().events, 9U);
 }
 
 TEST_CASE("what is no readable image is refused by its kind and left alone") {
