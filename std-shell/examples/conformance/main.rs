@@ -63,7 +63,7 @@ fn blocks_agree(path: &Path, events: &[Event], counts: Counts) -> Result<bool, R
     let mut agree = true;
     while let Some(block) = reader.read_block()? {
         for (first, records) in block.runs() {
-            for (seq, record) in (first..).zip(records) {
+            for (record, seq) in records.iter().zip(first..) {
                 agree &= events.next().is_some_and(|event| {
                     let times = event.timestamp_us == Some(record.timestamp_us);
                     times && (event.seq, event.category, event.value) == (seq, Some(record.category), record.value)
