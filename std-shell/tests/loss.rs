@@ -74,7 +74,7 @@ impl Exporter for Picky {
     fn export(&mut self, events: &[Event]) -> Result<(), ExportError> {
         self.0 = !self.0;
         let lost = if self.0 { events.len() as u64 } else { 0 };
-        if lost == 0 { Ok(()) } else { Err(ExportError { lost, message: "picky: no room".into() }) }
+        if lost == 0 { Ok(()) } else { Err(ExportError::new(lost, "picky: no room")) }
     }
 }
 

@@ -8,10 +8,11 @@ use telering_core::ring::Capacity;
 use telering_core::slot::Buckets;
 
 use super::hot::{Hot, HotSettings};
+use super::sink::{Sink, make_exporter};
 use super::{Agent, Mode, Telemetry, registry};
 use crate::clock::Clock;
 use crate::config::{Allowlist, Config, Enable, ExporterChoice, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
-use crate::exporter::{Exporter, Nop, Shm, ShmSettings, Who};
+use crate::exporter::{AgentContext, Exporter, Who};
 use crate::flush::{ByHand, FlushHandle};
 use crate::warn::{OnWarning, Warner, Warning, WarningKind};
 
@@ -29,12 +30,6 @@ pub struct StartError {
     pub warning: Warning,
 }
 
-/// Where events go, as the program wants it.
-enum Sink {
-    Nop,
-    Own(Box<dyn Exporter>),
-}
-
 /// Settings of an agent. What a program sets wins over the environment, with one exception: telemetry
 /// that is off in the environment stays off for [`Builder::enable`].
 #[must_use = "nothing starts before `build`"]
@@ -44,6 +39,7 @@ pub struct Builder {
     capture: bool,
     dir: Option<PathBuf>,
     sink: Option<Sink>,
+    plugin_dir: Option<PathBuf>,
     buffer_size: Option<u64>,
     run_interval: Option<Duration>,
     staging_records: Option<usize>,
@@ -72,6 +68,7 @@ impl Builder {
             capture: false,
             dir: None,
             sink: None,
+            plugin_dir: None,
             buffer_size: None,
             run_interval: None,
             staging_records: None,
@@ -112,9 +109,22 @@ impl Builder {
         self
     }
 
+    /// The exporter of this name, as `NIXL_TELEMETRY_EXPORTER` would choose it: `BUFFER`, `NOP`, one that was
+    /// [registered](crate::exporter::register), or a [plug-in](crate::exporter::plugin). An empty name is none.
+    pub fn exporter_name(mut self, name: impl AsRef<str>) -> Self {
+        self.sink = ExporterChoice::from_name(name.as_ref()).map(Sink::Chosen);
+        self
+    }
+
+    /// Directory of the exporters that are libraries of their own: `TELERING_PLUGIN_DIR`. An empty path is none.
+    pub fn plugin_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.plugin_dir = Some(dir.into());
+        self
+    }
+
     /// Events are counted and dropped: the exporter `NOP`.
     pub fn nop(mut self) -> Self {
-        self.sink = Some(Sink::Nop);
+        self.sink = Some(Sink::Chosen(ExporterChoice::Nop));
         self
     }
 
@@ -216,8 +226,8 @@ impl Builder {
     #[doc(hidden)]
     pub fn build_by_hand(self) -> Result<(Telemetry, Option<ByHand>), StartError> {
         let mut by_hand = None;
-        let agent = self.start_with(|hot, exporter, interval, patience| {
-            let (handle, flusher) = FlushHandle::by_hand(hot, exporter, interval, patience);
+        let agent = self.start_with(|hot, exporter, context, interval, patience| {
+            let (handle, flusher) = FlushHandle::by_hand(hot, exporter, &context, interval, patience)?;
             by_hand = Some(flusher);
             Ok(handle)
         })?;
@@ -226,7 +236,13 @@ impl Builder {
 
     fn start_with(
         self,
-        start_flush: impl FnOnce(&Arc<Hot>, Box<dyn Exporter>, Duration, Duration) -> std::io::Result<FlushHandle>,
+        start_flush: impl FnOnce(
+            &Arc<Hot>,
+            Box<dyn Exporter>,
+            AgentContext,
+            Duration,
+            Duration,
+        ) -> Result<FlushHandle, String>,
     ) -> Result<Telemetry, StartError> {
         let mut start = Start { warner: Warner::new(self.on_warning.clone()), strict: self.strict, failed: None };
         let config = self.settings(&mut start);
@@ -243,23 +259,28 @@ impl Builder {
             return start.end(agent);
         }
         let instance = registry::next_instance();
-        let exporter = if mode == Mode::Exported {
-            make_exporter(self.sink, &config, &self.name, instance, &mut start)
-        } else {
-            None
-        };
+        let who = Who::of_this_process(&self.name, instance, config.rank.as_deref().unwrap_or_default());
+        let exporter = if mode == Mode::Exported { make_exporter(self.sink, &config, &who, &mut start) } else { None };
         let staging = if exporter.is_some() { config.staging_records } else { STAGING_UNDRAINED };
         let hot = Arc::new(Hot::new(hot_settings(&config, clock, staging, &start.warner)));
         registry::enter(&hot);
-        let flush =
-            exporter.and_then(|exporter| match start_flush(&hot, exporter, config.run_interval, self.close_patience) {
-                Ok(flush) => Some(flush),
-                Err(error) => {
-                    let message = format!("telemetry is not exported: no thread for its flushes: {error}");
+        let flush = exporter.and_then(|exporter| {
+            let context = AgentContext::new(&who, clock.anchor().now_us(), &config.histogram_bounds, &start.warner);
+            match start_flush(&hot, exporter, context, config.run_interval, self.close_patience) {
+                Ok(flush) => {
+                    if flush.is_late() {
+                        let message = "the exporter has not started yet, after two seconds: the agent goes on without \
+                                       waiting, and keeps events only as long as its rings hold them";
+                        start.warn(Warning::new(WarningKind::Exporter, message));
+                    }
+                    Some(flush)
+                }
+                Err(message) => {
                     start.warn(Warning::new(WarningKind::Exporter, message));
                     None
                 }
-            });
+            }
+        });
         let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
         let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
         start.end(Agent { name: self.name, mode, timed, hot, flush })
@@ -284,6 +305,9 @@ impl Builder {
         };
         if let Some(dir) = &self.dir {
             config.dir = Some(dir.clone());
+        }
+        if let Some(dir) = &self.plugin_dir {
+            config.plugin_dir = Some(dir.clone()).filter(|dir| !dir.as_os_str().is_empty());
         }
         if let Some(events) = self.buffer_size {
             let (capacity, said) = buffer_capacity(events);
@@ -330,14 +354,14 @@ impl Builder {
 }
 
 /// What happened while an agent starts.
-struct Start {
-    warner: Warner,
+pub(super) struct Start {
+    pub(super) warner: Warner,
     strict: bool,
     failed: Option<Warning>,
 }
 
 impl Start {
-    fn warn(&mut self, warning: Warning) {
+    pub(super) fn warn(&mut self, warning: Warning) {
         if !self.strict {
             self.warner.tell(&warning);
         } else if self.failed.is_none() {
@@ -384,46 +408,6 @@ fn wanted_mode(enable: Option<bool>, capture: bool, config: &Config, own_sink: b
         (true, _) | (false, true) => Mode::Captured,
         (false, false) => Mode::Off,
     }
-}
-
-fn make_exporter(
-    sink: Option<Sink>,
-    config: &Config,
-    name: &str,
-    instance: u64,
-    start: &mut Start,
-) -> Option<Box<dyn Exporter>> {
-    let choice = match sink {
-        Some(Sink::Own(exporter)) => return Some(exporter),
-        Some(Sink::Nop) => ExporterChoice::Nop,
-        None => config.exporter.clone().unwrap_or(ExporterChoice::Shm),
-    };
-    let problem = match (choice, &config.dir) {
-        (ExporterChoice::Nop, _) => return Some(Box::new(Nop)),
-        (ExporterChoice::Shm, Some(directory)) => {
-            let settings = ShmSettings {
-                directory: directory.clone(),
-                capacity: config.buffer_size,
-                file_mode: config.file_mode,
-                bounds: config.histogram_bounds.clone(),
-                who: Who::of_this_process(name, instance, config.rank.as_deref().unwrap_or_default()),
-            };
-            match Shm::new(settings, &start.warner) {
-                Ok(exporter) => return Some(Box::new(exporter)),
-                Err(error) => Warning::new(WarningKind::File, error.to_string()),
-            }
-        }
-        (ExporterChoice::Shm, None) => Warning::new(
-            WarningKind::Config,
-            "the exporter BUFFER needs a directory and there is none: set NIXL_TELEMETRY_DIR; nothing is exported",
-        ),
-        (ExporterChoice::Named(other), _) => Warning::new(
-            WarningKind::Config,
-            format!("there is no exporter '{other}': BUFFER and NOP are known (case counts); nothing is exported"),
-        ),
-    };
-    start.warn(problem);
-    None
 }
 
 #[cfg(test)]

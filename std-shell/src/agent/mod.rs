@@ -5,6 +5,7 @@ mod builder;
 pub(crate) mod hot;
 mod local;
 mod registry;
+mod sink;
 mod transfer;
 
 pub(crate) use backend::Waiting;

@@ -19,6 +19,7 @@ pub(super) const HISTOGRAM_BUCKETS_US: &str = "HISTOGRAM_BUCKETS_US";
 pub(super) const RANK_ENV: &str = "RANK_ENV";
 pub(super) const STAGING_RECORDS: &str = "STAGING_RECORDS";
 pub(super) const FILE_MODE: &str = "FILE_MODE";
+pub(super) const PLUGIN_DIR: &str = "PLUGIN_DIR";
 
 /// What may follow either prefix. Some belong to exporters that read them themselves, or to NIXL alone: they
 /// are set for a reason, and no mistake.
@@ -42,7 +43,7 @@ const SHARED: [&str; 16] = [
 ];
 
 /// What may follow [`OURS`] only.
-const OURS_ALONE: [&str; 3] = [STAGING_RECORDS, FILE_MODE, "PLUGIN_DIR"];
+const OURS_ALONE: [&str; 3] = [STAGING_RECORDS, FILE_MODE, PLUGIN_DIR];
 
 /// Whether a setting has no twin with NIXL's prefix.
 pub(super) fn is_ours_alone(suffix: &str) -> bool {

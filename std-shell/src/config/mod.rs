@@ -15,6 +15,7 @@
 //! | `.._HISTOGRAM_BUCKETS_US` | bounds, separated by commas: see [`parse_histogram_bounds`] | NIXL's 18 |
 //! | `.._RANK_ENV` | the variable that holds this process's rank | `LOCAL_RANK` |
 //! | `TELERING_STAGING_RECORDS` | records in each thread's staging ring, 1 to 2^20, rounded as above | 16384 |
+//! | `TELERING_PLUGIN_DIR` | the directory of exporters that are libraries; empty: none | `/usr/local/lib/telering/plugins` |
 //! | `TELERING_FILE_MODE` | permissions of telemetry files, octal, 0400 to 0777 | 0644 |
 //!
 //! Numbers are decimal digits, or `0x` and hexadecimal digits, and nothing else: no sign, no blanks. A value
@@ -46,6 +47,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use telering_core::slot::DEFAULT_BOUNDS;
 
+/// Where exporters that are libraries are looked for when nothing else is said.
+pub const PLUGIN_DIR_DEFAULT: &str = "/usr/local/lib/telering/plugins";
 /// The time between two flushes when nothing else is asked for.
 pub const RUN_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
 /// The shortest and the longest time between two flushes, in milliseconds.
@@ -119,6 +122,8 @@ pub struct Config {
     pub dir: Option<PathBuf>,
     /// The exporter that was asked for by name.
     pub exporter: Option<ExporterChoice>,
+    /// The directory of exporters that are libraries, never empty; `None` when the user wants none of them.
+    pub plugin_dir: Option<PathBuf>,
     /// Events in a telemetry file's ring: a power of two, [`BUFFER_SIZE_MIN`] to [`BUFFER_SIZE_MAX`].
     pub buffer_size: u64,
     /// The longest time between two flushes, within [`RUN_INTERVAL_MS`].
@@ -143,6 +148,7 @@ impl Default for Config {
             enable: Enable::Unset,
             dir: None,
             exporter: None,
+            plugin_dir: Some(PathBuf::from(PLUGIN_DIR_DEFAULT)),
             buffer_size: BUFFER_SIZE_DEFAULT,
             run_interval: RUN_INTERVAL_DEFAULT,
             staging_records: STAGING_RECORDS_DEFAULT,
@@ -177,6 +183,7 @@ impl Config {
             enable: enable(&mut env),
             dir: dir(&mut env),
             exporter: exporter(&mut env),
+            plugin_dir: plugin_dir(&env),
             buffer_size: env.capacity(known::BUFFER_SIZE, capacity::BUFFER),
             run_interval: Duration::from_millis(env.number(
                 known::RUN_INTERVAL,
@@ -235,6 +242,14 @@ fn dir(env: &mut Environment<'_>) -> Option<PathBuf> {
         return None;
     }
     Some(PathBuf::from(setting.value))
+}
+
+/// An empty value is a wish: no libraries are loaded then.
+fn plugin_dir(env: &Environment<'_>) -> Option<PathBuf> {
+    match env.setting(known::PLUGIN_DIR) {
+        None => Some(PathBuf::from(PLUGIN_DIR_DEFAULT)),
+        Some(setting) => (!setting.value.is_empty()).then(|| PathBuf::from(setting.value)),
+    }
 }
 
 fn exporter(env: &mut Environment<'_>) -> Option<ExporterChoice> {

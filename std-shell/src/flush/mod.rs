@@ -4,6 +4,7 @@
 //! fill at twice the last rate; when it sleeps for long, the recorder that fills a quarter wakes it.
 
 mod latency;
+mod opening;
 mod outlet;
 mod pace;
 mod source;
@@ -25,7 +26,8 @@ use telering_core::snapshot::{Flow, Notices, Total};
 
 use crate::agent::hot::{Hot, lock};
 use crate::clock::Anchor;
-use crate::exporter::{Exporter, Totals};
+use crate::exporter::{AgentContext, Exporter, Totals};
+use opening::Opening;
 use outlet::Outlet;
 use source::{Source, merge};
 
@@ -35,6 +37,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// What the flush thread tells.
 #[derive(Debug, Default)]
 struct Told {
+    opening: Opening,
     /// Flushes asked for, and the last of them that is done.
     wanted: u64,
     done: u64,
@@ -59,33 +62,46 @@ pub(crate) struct FlushHandle {
 }
 
 impl FlushHandle {
-    /// Starts the flush thread. `patience` bounds the wait for it when the agent closes.
+    /// Starts the flush thread, which opens the exporter first. `patience` bounds the wait for it when the agent
+    /// closes.
     ///
     /// # Errors
-    /// When the operating system gives no thread; the exporter is dropped then.
+    /// Why nothing is exported: the exporter can't open, or the operating system gives no thread.
     pub(crate) fn start(
         hot: &Arc<Hot>,
         exporter: Box<dyn Exporter>,
+        context: AgentContext,
         interval: Duration,
         patience: Duration,
-    ) -> std::io::Result<FlushHandle> {
-        let (handle, by_hand) = FlushHandle::by_hand(hot, exporter, interval, patience);
-        let thread = thread::Builder::new().name("telering-flush".into()).spawn(move || by_hand.0.run())?;
+    ) -> Result<FlushHandle, String> {
+        let shared = Arc::new(Shared::default());
+        let flusher = Flusher::new(Arc::clone(hot), Arc::clone(&shared), exporter, interval);
+        let thread = thread::Builder::new()
+            .name("telering-flush".into())
+            .spawn(move || flusher.open_and_run(&context))
+            .map_err(|error| format!("telemetry is not exported: no thread for its flushes: {error}"))?;
         let _ = hot.flusher.set(thread.thread().clone());
+        let handle = FlushHandle { shared, patience };
+        handle.wait_for_opening()?;
         Ok(handle)
     }
 
     /// The same without a thread: nothing is flushed until the second part is told to.
+    ///
+    /// # Errors
+    /// Why the exporter can't open.
     pub(crate) fn by_hand(
         hot: &Arc<Hot>,
         exporter: Box<dyn Exporter>,
+        context: &AgentContext,
         interval: Duration,
         patience: Duration,
-    ) -> (FlushHandle, ByHand) {
+    ) -> Result<(FlushHandle, ByHand), String> {
         let shared = Arc::new(Shared::default());
-        lock(&shared.told).path = exporter.path();
-        let flusher = Flusher::new(Arc::clone(hot), Arc::clone(&shared), exporter, interval);
-        (FlushHandle { shared, patience }, ByHand(flusher))
+        let mut flusher = Flusher::new(Arc::clone(hot), Arc::clone(&shared), exporter, interval);
+        flusher.outlet.open(context)?;
+        lock(&shared.told).path = flusher.outlet.path();
+        Ok((FlushHandle { shared, patience }, ByHand(flusher)))
     }
 
     pub(crate) fn flow(&self) -> Flow {

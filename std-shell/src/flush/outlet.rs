@@ -10,7 +10,7 @@ use telering_core::slot::{Group, Operation, Staged, StagedKind, Transfer};
 use telering_core::snapshot::Flow;
 
 use crate::clock::Anchor;
-use crate::exporter::{Event, ExportError, Exporter, Totals};
+use crate::exporter::{AgentContext, Event, ExportError, Exporter, Totals};
 use crate::warn::{Warner, WarningKind};
 
 /// Events handed to an exporter at once.
@@ -147,8 +147,7 @@ impl Outlet {
                 0
             }
             Err(ExportError { lost, message }) => {
-                if !self.failing {
-                    self.failing = true;
+                if !std::mem::replace(&mut self.failing, true) && !message.is_empty() {
                     self.warner.warn(WarningKind::Exporter, message);
                 }
                 lost.min(all)
@@ -174,6 +173,35 @@ impl Outlet {
         }
     }
 
+    /// Opens the exporter. One that can't open is gone.
+    pub(super) fn open(&mut self, context: &AgentContext) -> Result<(), String> {
+        let Some(exporter) = self.exporter.as_mut() else { return Ok(()) };
+        let message = match catch_unwind(AssertUnwindSafe(|| exporter.open(context))) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
+                Ok(message) => {
+                    self.drop_exporter();
+                    message
+                }
+                Err(_) => "the exporter failed to open, and to say why".into(),
+            },
+            Err(_) => "the exporter panicked when it was opened".into(),
+        };
+        // One that panicked may panic again in its destructor: it is left where it is.
+        std::mem::forget(self.exporter.take());
+        Err(format!("{message}; nothing is exported, and the transfers go on"))
+    }
+
+    fn drop_exporter(&mut self) {
+        if let Some(exporter) = self.exporter.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(exporter)));
+        }
+    }
+
+    pub(super) fn warn(&self, message: String) {
+        self.warner.warn(WarningKind::Exporter, message);
+    }
+
     pub(super) fn publish(&mut self, totals: &Totals<'_>) {
         self.call(|exporter| exporter.publish(totals));
     }
@@ -184,9 +212,7 @@ impl Outlet {
 
     pub(super) fn close(&mut self, now_us: u64) {
         self.call(|exporter| exporter.close(now_us));
-        if let Some(exporter) = self.exporter.take() {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(exporter)));
-        }
+        self.drop_exporter();
     }
 
     pub(super) fn path(&mut self) -> Option<PathBuf> {

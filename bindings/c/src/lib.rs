@@ -1,0 +1,1 @@
+//! Telering for C.

@@ -1,0 +1,134 @@
+//! What is no plug-in for this host is refused before any of it runs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use telering::Mode;
+
+use crate::building::hostile;
+use crate::{agent, transfers};
+
+/// Chooses an exporter and returns the one warning.
+fn warning_of(plugin: &str, folder: &Path) -> String {
+    let (builder, warnings) = agent("host", plugin, folder);
+    let agent = builder.build();
+    assert_eq!(agent.mode(), Mode::Captured, "{plugin}");
+    transfers(&agent, 1000);
+    agent.close();
+    let warnings = warnings.lock().expect("unpoisoned");
+    assert_eq!(warnings.len(), 1, "{plugin}: {warnings:?}");
+    assert!(
+        warnings[0].ends_with("nothing is exported, and the transfers go on")
+            || warnings[0].ends_with("nothing is exported")
+    );
+    warnings[0].clone()
+}
+
+#[test]
+fn what_does_not_fit_is_refused_without_running_any_of_it() {
+    let folder = tempfile::tempdir().expect("made");
+    let path = |name: &str| folder.path().join(format!("libtelering_exporter_{name}.so"));
+    fs::write(path("text"), "no library, but long enough to hold the header of one, if it were one").expect("written");
+    fs::write(path("empty"), "").expect("written");
+    fs::create_dir(path("folder")).expect("made");
+    assert!(Command::new("mkfifo").arg(path("pipe")).status().expect("runs").success());
+    // Each would end this process if it was loaded.
+    let aborts = |name: &str, options: &[&str]| hostile(folder.path(), name, &[options, &["-DABORTS"]].concat());
+    aborts("old", &["-DVERSION=0"]);
+    aborts("new", &["-DVERSION=99"]);
+    aborts("small", &["-DSIZE=24"]);
+    aborts("lying", &["-DSIZE=4096"]);
+    aborts("nothing", &["-DSYMBOL=something_else"]);
+    aborts("function", &["-DFUNCTION", "-Wno-unused-function"]);
+    aborts("nixl", &["-DSYMBOL=something_else", "-DNIXL"]);
+    let whole = fs::read(aborts("whole", &[])).expect("read");
+    let changed = |name: &str, at: usize, byte: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        fs::write(path(name), bytes).expect("written");
+    };
+    changed("machine", 18, 8);
+    changed("order", 5, 3);
+    changed("program", 16, 2);
+    fs::write(path("cut"), &whole[..whole.len() / 2]).expect("written");
+    fs::write(path("header"), &whole[..64]).expect("written");
+
+    for (plugin, expected) in [
+        ("text", "is no library"),
+        ("empty", "is no library"),
+        ("folder", "is no file"),
+        ("pipe", "is no file"),
+        ("old", "version 0 of the plug-in interface"),
+        ("new", "version 99 of the plug-in interface, and this host has version 1"),
+        ("small", "has a table of 24 bytes"),
+        ("lying", "has a table of 4096 bytes"),
+        ("nothing", "does not define telering_exporter_plugin"),
+        ("function", "something other than a constant table"),
+        ("nixl", "is a telemetry exporter of NIXL's"),
+        ("machine", "another kind of machine"),
+        ("order", "another kind of machine"),
+        ("program", "is no shared library"),
+        ("cut", "is a damaged library"),
+        ("header", "is a damaged library"),
+    ] {
+        let warning = warning_of(plugin, folder.path());
+        assert!(warning.contains(expected), "{plugin}: {warning}");
+        assert!(warning.contains(&format!("libtelering_exporter_{plugin}.so")), "{plugin}: {warning}");
+    }
+}
+
+#[test]
+fn only_the_file_of_the_name_is_opened() {
+    // Known case 51.
+    let folder = tempfile::tempdir().expect("made");
+    hostile(folder.path(), "aborts", &["-DABORTS"]);
+    hostile(folder.path(), "good", &[]);
+    fs::write(folder.path().join("libtelering_exporter_text.so"), "text").expect("written");
+    let (builder, warnings) = agent("host", "good", folder.path());
+    let agent = builder.build();
+    assert_eq!(agent.mode(), Mode::Exported);
+    transfers(&agent, 1000);
+    let flow = agent.close();
+    assert_eq!((flow.recorded, flow.exported), (4000, 4000));
+    assert!(warnings.lock().expect("unpoisoned").is_empty());
+}
+
+#[test]
+fn an_unknown_name_is_one_warning_that_lists_what_there_is() {
+    let folder = tempfile::tempdir().expect("made");
+    fs::write(folder.path().join("libtelering_exporter_csv.so"), "").expect("written");
+    fs::write(folder.path().join("libtelemetry_exporter_doca2.so"), "").expect("written");
+    let warning = warning_of("cvs", folder.path());
+    for part in ["\"cvs\"", "BUFFER, NOP", "csv", "no libtelering_exporter_cvs.so in"] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+    assert!(warning_of("doca2", folder.path()).contains("only a plug-in of NIXL's"));
+    // A name is never a path.
+    fs::write(folder.path().join("libtelering_exporter_x.so"), "text").expect("written");
+    for name in ["../x", "./x", "/etc/passwd", "a/../x", "x.so", "x\0", "x\n", "é", &"x".repeat(1000)] {
+        let warning = warning_of(name, &folder.path().join("a"));
+        assert!(warning.starts_with("there is no exporter"), "{warning}");
+        assert!(warning.len() < 700 && !warning.contains('\n'), "{warning}");
+    }
+}
+
+#[test]
+fn a_folder_of_plug_ins_can_be_none() {
+    let (builder, warnings) = agent("host", "csv", Path::new(""));
+    let agent = builder.build();
+    transfers(&agent, 10);
+    let warnings = warnings.lock().expect("unpoisoned");
+    assert!(warnings.len() == 1 && warnings[0].contains("TELERING_PLUGIN_DIR is set to no folder"), "{warnings:?}");
+}
+
+#[test]
+fn a_strict_agent_does_not_start_without_its_plug_in() {
+    let folder = tempfile::tempdir().expect("made");
+    fs::write(folder.path().join("libtelering_exporter_text.so"), "text").expect("written");
+    for name in ["text", "missing"] {
+        let (builder, _) = agent("host", name, folder.path());
+        let error = builder.strict(true).try_build().expect_err("nothing to load");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
