@@ -8,7 +8,8 @@ use telering_core::ring::Capacity;
 use telering_core::slot::Buckets;
 
 use super::hot::{Hot, HotSettings};
-use super::sink::{Sink, make_exporter};
+use super::sink::{Sink, Start, make_exporter};
+use super::view::{self, View};
 use super::{Agent, Mode, Telemetry, registry};
 use crate::clock::Clock;
 use crate::config::{Allowlist, Config, Enable, ExporterChoice, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
@@ -47,6 +48,8 @@ pub struct Builder {
     rank: Option<String>,
     file_mode: Option<u32>,
     histogram_bounds: Option<Vec<u64>>,
+    prometheus_port: Option<u16>,
+    prometheus_local: Option<bool>,
     close_patience: Duration,
     clock: Option<&'static Clock>,
     on_warning: Option<OnWarning>,
@@ -76,6 +79,8 @@ impl Builder {
             rank: None,
             file_mode: None,
             histogram_bounds: None,
+            prometheus_port: None,
+            prometheus_local: None,
             close_patience: PATIENCE_DEFAULT,
             clock: None,
             on_warning: None,
@@ -125,6 +130,24 @@ impl Builder {
     /// Events are counted and dropped: the exporter `NOP`.
     pub fn nop(mut self) -> Self {
         self.sink = Some(Sink::Chosen(ExporterChoice::Nop));
+        self
+    }
+
+    /// The exporter `prometheus`: metrics on an HTTP endpoint, which all such agents of the process share.
+    pub fn prometheus(mut self) -> Self {
+        self.sink = Some(Sink::Chosen(ExporterChoice::Prometheus));
+        self
+    }
+
+    /// Port of the endpoint, 0 for any free one: see [`Telemetry::prometheus_address`]. Default 9090.
+    pub fn prometheus_port(mut self, port: u16) -> Self {
+        self.prometheus_port = Some(port);
+        self
+    }
+
+    /// Whether the endpoint is on the loopback interface only. Default: on all interfaces.
+    pub fn prometheus_local(mut self, local: bool) -> Self {
+        self.prometheus_local = Some(local);
         self
     }
 
@@ -255,12 +278,17 @@ impl Builder {
                 timed: false,
                 hot: Arc::new(Hot::new(hot_settings(&config, clock, STAGING_UNDRAINED, &start.warner))),
                 flush: None,
+                view: None,
             };
             return start.end(agent);
         }
         let instance = registry::next_instance();
         let who = Who::of_this_process(&self.name, instance, config.rank.as_deref().unwrap_or_default());
-        let exporter = if mode == Mode::Exported { make_exporter(self.sink, &config, &who, &mut start) } else { None };
+        let (exporter, endpoint) = if mode == Mode::Exported {
+            make_exporter(self.sink, &config, &who, &mut start).unzip()
+        } else {
+            (None, None)
+        };
         let staging = if exporter.is_some() { config.staging_records } else { STAGING_UNDRAINED };
         let hot = Arc::new(Hot::new(hot_settings(&config, clock, staging, &start.warner)));
         registry::enter(&hot);
@@ -273,7 +301,7 @@ impl Builder {
                                        waiting, and keeps events only as long as its rings hold them";
                         start.warn(Warning::new(WarningKind::Exporter, message));
                     }
-                    Some(flush)
+                    Some(Arc::new(flush))
                 }
                 Err(message) => {
                     start.warn(Warning::new(WarningKind::Exporter, message));
@@ -283,7 +311,14 @@ impl Builder {
         });
         let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
         let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
-        start.end(Agent { name: self.name, mode, timed, hot, flush })
+        let view = registry::show(hot.id, &self.name, |taken| View {
+            hot: Arc::clone(&hot),
+            flush: flush.clone(),
+            labels: view::labels(&self.name, instance, taken),
+            start_us: hot.clock.anchor().now_us(),
+            endpoint: endpoint.flatten().filter(|_| flush.is_some()),
+        });
+        start.end(Agent { name: self.name, mode, timed, hot, flush, view: Some(view) })
     }
 
     /// The environment's settings with the program's in their places.
@@ -341,6 +376,8 @@ impl Builder {
                 Err(error) => note("histogram_bounds", Some(format!("{error}; the bounds before are used"))),
             }
         }
+        config.prometheus_port = self.prometheus_port.unwrap_or(config.prometheus_port);
+        config.prometheus_local = self.prometheus_local.unwrap_or(config.prometheus_local);
         if let Some(rank) = &self.rank {
             config.rank = Some(rank.clone());
         }
@@ -350,30 +387,6 @@ impl Builder {
             warnings.into_iter().for_each(|warning| start.warn(warning));
         }
         config
-    }
-}
-
-/// What happened while an agent starts.
-pub(super) struct Start {
-    pub(super) warner: Warner,
-    strict: bool,
-    failed: Option<Warning>,
-}
-
-impl Start {
-    pub(super) fn warn(&mut self, warning: Warning) {
-        if !self.strict {
-            self.warner.tell(&warning);
-        } else if self.failed.is_none() {
-            self.failed = Some(warning);
-        }
-    }
-
-    fn end(self, agent: Agent) -> Result<Telemetry, StartError> {
-        match self.failed {
-            Some(warning) => Err(StartError { warning }),
-            None => Ok(Telemetry(Arc::new(agent))),
-        }
     }
 }
 

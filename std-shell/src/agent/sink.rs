@@ -1,9 +1,13 @@
-//! Which exporter an agent gets.
+//! The exporter of an agent: what was asked for, or a warning that says why there is none.
 
-use super::builder::Start;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::builder::StartError;
+use super::{Agent, Telemetry};
 use crate::config::{Config, ExporterChoice};
-use crate::exporter::{self, Exporter, Linked, Nop, Shm, ShmSettings, Who};
-use crate::warn::{Warning, WarningKind};
+use crate::exporter::{self, Exporter, Linked, Nop, Prometheus, PrometheusSettings, Shm, ShmSettings, Who};
+use crate::warn::{Warner, Warning, WarningKind};
 
 /// Where events go, as the program wants it.
 pub(super) enum Sink {
@@ -11,20 +15,54 @@ pub(super) enum Sink {
     Chosen(ExporterChoice),
 }
 
-/// The exporter that program and environment choose; one warning if there is none.
+/// What happened while an agent starts.
+pub(super) struct Start {
+    pub(super) warner: Warner,
+    pub(super) strict: bool,
+    pub(super) failed: Option<Warning>,
+}
+
+impl Start {
+    pub(super) fn warn(&mut self, warning: Warning) {
+        if !self.strict {
+            self.warner.tell(&warning);
+        } else if self.failed.is_none() {
+            self.failed = Some(warning);
+        }
+    }
+
+    pub(super) fn end(self, agent: Agent) -> Result<Telemetry, StartError> {
+        match self.failed {
+            Some(warning) => Err(StartError { warning }),
+            None => Ok(Telemetry(Arc::new(agent))),
+        }
+    }
+}
+
+/// The exporter, and where it shows the agent to Prometheus.
 pub(super) fn make_exporter(
     sink: Option<Sink>,
     config: &Config,
     who: &Who,
     start: &mut Start,
-) -> Option<Box<dyn Exporter>> {
+) -> Option<(Box<dyn Exporter>, Option<SocketAddr>)> {
     let choice = match sink {
-        Some(Sink::Own(exporter)) => return Some(exporter),
+        Some(Sink::Own(exporter)) => return Some((exporter, None)),
         Some(Sink::Chosen(choice)) => choice,
         None => config.exporter.clone().unwrap_or(ExporterChoice::Shm),
     };
     let problem = match (choice, &config.dir) {
-        (ExporterChoice::Nop, _) => return Some(Box::new(Nop)),
+        (ExporterChoice::Nop, _) => return Some((Box::new(Nop), None)),
+        (ExporterChoice::Prometheus, _) => {
+            let settings = PrometheusSettings { port: config.prometheus_port, local: config.prometheus_local };
+            match Prometheus::new(settings, &start.warner) {
+                Ok(exporter) => {
+                    let address = exporter.address();
+                    return Some((Box::new(exporter), Some(address)));
+                }
+                Err(message) => Warning::new(WarningKind::Exporter, message),
+            }
+        }
         (ExporterChoice::Shm, Some(directory)) => {
             let settings = ShmSettings {
                 directory: directory.clone(),
@@ -34,7 +72,7 @@ pub(super) fn make_exporter(
                 who: who.clone(),
             };
             match Shm::new(settings, &start.warner) {
-                Ok(exporter) => return Some(Box::new(exporter)),
+                Ok(exporter) => return Some((Box::new(exporter), None)),
                 Err(error) => Warning::new(WarningKind::File, error.to_string()),
             }
         }
@@ -44,10 +82,10 @@ pub(super) fn make_exporter(
         ),
         (ExporterChoice::Named(name), _) => {
             if let Some(factory) = exporter::find(&name) {
-                return Some(Box::new(Linked::new(factory)));
+                return Some((Box::new(Linked::new(factory)), None));
             }
             match exporter::plugin::find(&name, config.plugin_dir.as_deref()) {
-                Ok(plugin) => return Some(Box::new(plugin)),
+                Ok(plugin) => return Some((Box::new(plugin), None)),
                 Err(message) => Warning::new(WarningKind::Config, format!("{message}; nothing is exported")),
             }
         }

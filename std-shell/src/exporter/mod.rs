@@ -12,14 +12,16 @@ mod context;
 mod identity;
 mod nop;
 pub mod plugin;
+mod prometheus;
 mod registry;
 mod shm;
 #[cfg(test)]
 mod tests;
 
 pub use context::AgentContext;
-pub(crate) use identity::Who;
+pub(crate) use identity::{WRITER, Who};
 pub use nop::Nop;
+pub(crate) use prometheus::{Prometheus, PrometheusSettings};
 pub(crate) use registry::{Linked, find, is_name};
 pub use registry::{RegisterError, register, registered};
 pub(crate) use shm::{Shm, ShmSettings};
