@@ -16,12 +16,12 @@
 
 enum { OLD_FILES = 9, PATH_SIZE = 4096 };
 
-typedef struct csv {
+typedef struct writer {
     char path[PATH_SIZE];
     FILE *file;
     uint64_t written;
     uint64_t max;
-} csv;
+} writer;
 
 static int32_t fail(telering_plugin_failure *failure, const char *what, const char *path) {
     snprintf(failure->message, sizeof failure->message, "%s: %s: %s", what, path, strerror(errno));
@@ -29,14 +29,14 @@ static int32_t fail(telering_plugin_failure *failure, const char *what, const ch
 }
 
 /* The file must not exist: another agent may have the same name. */
-static int32_t start_file(csv *csv, telering_plugin_failure *failure) {
+static int32_t start_file(writer *csv, telering_plugin_failure *failure) {
     csv->file = fopen(csv->path, "wx");
     if (csv->file == NULL) return fail(failure, "can't make a CSV file", csv->path);
     csv->written = (uint64_t)fprintf(csv->file, "timestamp_us,category,name,value\n");
     return 0;
 }
 
-static int32_t start_next_file(csv *csv, telering_plugin_failure *failure) {
+static int32_t start_next_file(writer *csv, telering_plugin_failure *failure) {
     char from[PATH_SIZE + 8], to[PATH_SIZE + 8];
     int bad = fclose(csv->file);
     csv->file = NULL;
@@ -61,7 +61,7 @@ static void add_safely(char *path, size_t size, const char *name) {
 
 static int32_t csv_open(void **state, const telering_plugin_agent *agent, telering_plugin_failure *failure) {
     const char *folder = getenv("CSV_EXPORTER_DIR"), *max = getenv("CSV_EXPORTER_MAX_BYTES");
-    csv *made = calloc(1, sizeof *made);
+    writer *made = calloc(1, sizeof *made);
     if (made == NULL) return fail(failure, "no memory", "csv");
     made->max = max != NULL ? strtoull(max, NULL, 10) : 0;
     if (made->max == 0) made->max = UINT64_C(64) << 20;
@@ -90,7 +90,7 @@ static int write_name(FILE *file, const char *name) {
 
 static int32_t csv_export(void *state, const telering_plugin_event *events, uint64_t count,
                           telering_plugin_failure *failure) {
-    csv *csv = state;
+    writer *csv = state;
     for (uint64_t i = 0; i < count; i++) {
         failure->lost = count - i;
         /* A file that could not be made is tried again with every batch. */
@@ -108,7 +108,7 @@ static int32_t csv_export(void *state, const telering_plugin_event *events, uint
 }
 
 static int32_t csv_close(void *state, uint64_t now_us, telering_plugin_failure *failure) {
-    csv *csv = state;
+    writer *csv = state;
     (void)now_us;
     int32_t status = 0;
     if (csv->file != NULL && fclose(csv->file) != 0) status = fail(failure, "can't finish a CSV file", csv->path);

@@ -48,6 +48,8 @@ pub mod reader;
 pub mod source;
 pub mod warn;
 
+#[doc(hidden)]
+pub use agent::raw;
 pub use agent::{
     BACKEND_EVENTS_MAX, Backend, BackendEvent, Builder, Mode, StartError, Telemetry, Transfer, TransferRecord,
     TransferTelemetry,

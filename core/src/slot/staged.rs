@@ -69,6 +69,20 @@ impl Group {
         )
     }
 
+    /// The group as a number: a bit for each event.
+    #[inline(always)]
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The group of a number; bits that mean nothing are left out.
+    #[inline(always)]
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Group {
+        Group(bits & Group::ALL.0)
+    }
+
     /// Whether this group has all of `other`.
     #[inline(always)]
     #[must_use]

@@ -113,12 +113,22 @@ impl Backend {
     /// Takes the events that no flush has taken yet, oldest first. They are not exported then.
     #[must_use = "the events are gone from the backend"]
     pub fn events(&self) -> Vec<BackendEvent> {
+        self.take_events(BACKEND_EVENTS_MAX)
+    }
+
+    /// Takes the oldest of those events, `most` at the most.
+    #[must_use = "the events are gone from the backend"]
+    pub fn take_events(&self, most: usize) -> Vec<BackendEvent> {
         let Some((hot, events)) = &self.agent else { return Vec::new() };
         if !fork::is_own(hot.id) {
             return Vec::new();
         }
         let anchor = hot.clock.anchor();
-        let taken = std::mem::take(&mut lock(&events.0).events);
+        let mut kept = lock(&events.0);
+        let most = most.min(kept.events.len());
+        let rest = kept.events.split_off(most);
+        let taken = std::mem::replace(&mut kept.events, rest);
+        drop(kept);
         let told = |event: Waiting| BackendEvent {
             timestamp_us: anchor.unix_us(event.ticks),
             name: event.name,

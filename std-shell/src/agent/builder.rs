@@ -390,7 +390,9 @@ impl Builder {
     }
 }
 
-fn process_clock() -> &'static Clock {
+/// The clock of agents that were given none.
+#[inline(always)]
+pub(super) fn process_clock() -> &'static Clock {
     static CLOCK: std::sync::OnceLock<Clock> = std::sync::OnceLock::new();
     CLOCK.get_or_init(Clock::of_process)
 }

@@ -4,6 +4,8 @@ mod backend;
 mod builder;
 pub(crate) mod hot;
 mod local;
+#[doc(hidden)]
+pub mod raw;
 mod registry;
 mod sink;
 mod transfer;

@@ -42,11 +42,11 @@ pub struct TransferRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Telemetry is off: nothing is timed.
-    Off,
-    Begun,
-    Posted,
-    Finished,
-    Failed,
+    Off = 0,
+    Begun = 1,
+    Posted = 2,
+    Finished = 3,
+    Failed = 4,
 }
 
 /// A transfer under way. It may begin on one thread and finish on another. Dropped unfinished it records
@@ -119,6 +119,48 @@ impl Transfer {
         }
     }
 
+    /// The transfer as plain numbers, see [`super::raw`]. Nothing is recorded for it any more.
+    #[inline(always)]
+    pub(super) fn into_words(self) -> [u64; 6] {
+        let words = self.words();
+        std::mem::forget(self);
+        words
+    }
+
+    #[inline(always)]
+    pub(super) fn words(&self) -> [u64; 6] {
+        let shape = u64::from(self.descriptors)
+            | (self.operation as u64) << 32
+            | u64::from(self.group.bits()) << 40
+            | (self.state as u64) << 48;
+        [self.agent, self.start, self.post_us, self.xfer_us, self.bytes, shape]
+    }
+
+    /// A transfer out of its numbers. Numbers that none ever had make one that has failed.
+    #[inline(always)]
+    pub(super) fn from_words(words: [u64; 6], clock: &'static Clock) -> Transfer {
+        let [agent, start, post_us, xfer_us, bytes, shape] = words;
+        let state = match (shape >> 48) as u8 {
+            0 => State::Off,
+            1 => State::Begun,
+            2 => State::Posted,
+            3 => State::Finished,
+            _ => State::Failed,
+        };
+        Transfer {
+            agent,
+            clock,
+            start,
+            post_us,
+            xfer_us,
+            bytes,
+            descriptors: shape as u32,
+            operation: if shape >> 32 & 1 == 0 { Operation::Write } else { Operation::Read },
+            group: Group::from_bits((shape >> 40) as u8),
+            state,
+        }
+    }
+
     /// The backend has the request. A transfer that completes inside the post needs no call: finish it.
     #[inline(always)]
     pub fn posted(&mut self) {
@@ -160,6 +202,12 @@ impl Transfer {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.state == State::Finished
+    }
+
+    /// Whether the transfer was begun and is neither finished nor failed. Always `false` while telemetry is off.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::Begun | State::Posted)
     }
 
     /// What the transfer did: `None` while it is under way, when it failed, and when telemetry is off.
