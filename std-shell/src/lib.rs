@@ -27,7 +27,7 @@
 //! |---|---|
 //! | (this one) | [`Telemetry`] and its [`Builder`], [`Transfer`], [`Backend`] |
 //! | [`reader`], [`source`] | reading telemetry files, NIXL's own included; finding them in a directory |
-//! | [`exporter`] | where events go: the trait, the telemetry file, nothing |
+//! | [`exporter`] | where events go: the trait, those by name, those that are libraries |
 //! | [`prometheus`] | metrics as text, and a small server for them |
 //! | [`config`] | settings, from the environment |
 //! | [`mod@file`] | names of telemetry files, and removing those of dead writers |
@@ -65,3 +65,8 @@ pub use telering_core::{Category, Name, Status};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+
+/// So do those of docs/embedding.md. Those of docs/plugins.md are built as what they are: a plug-in.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+mod embedding {}

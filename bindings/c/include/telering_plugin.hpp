@@ -22,8 +22,11 @@ namespace telering::plugin {
 /// Some events of a batch were not taken.
 class Lost : public std::runtime_error {
 public:
-    Lost(std::uint64_t events, const std::string& why) : std::runtime_error(why), events(events) {}
-    std::uint64_t events;
+    Lost(std::uint64_t events, const std::string& why) : std::runtime_error(why), events_(events) {}
+    std::uint64_t events() const noexcept { return events_; }
+
+private:
+    std::uint64_t events_;
 };
 
 /// What a plug-in implements. The constructor takes a `const telering_plugin_agent&`.
@@ -50,7 +53,7 @@ std::int32_t guarded(telering_plugin_failure* failure, Call&& call) noexcept {
         call();
         return 0;
     } catch (const Lost& lost) {
-        failure->lost = lost.events;
+        failure->lost = lost.events();
         return fail(failure, lost.what());
     } catch (const std::exception& error) {
         return fail(failure, error.what());

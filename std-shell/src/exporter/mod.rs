@@ -119,7 +119,7 @@ pub type OpenError = Box<dyn std::error::Error + Send + Sync>;
 ///     fn export(&mut self, events: &[Event]) -> Result<(), ExportError> {
 ///         let mut lost = 0;
 ///         for event in events {
-///             let line = format!("{} {} {}", self.agent, event.name, event.value);
+///             let line = format!("{} {} {}", self.agent, event.name.as_str(), event.value);
 ///             lost += u64::from(self.to.try_send(line).is_err());
 ///         }
 ///         if lost == 0 { Ok(()) } else { Err(ExportError::new(lost, "lines: nobody takes them fast enough")) }

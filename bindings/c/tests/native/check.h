@@ -1,4 +1,4 @@
-/* Counts checks; the last line of a program is "N passed, N failed", a check being a test. */
+/* Counts checks. A program is one test: its last line is "1 passed, 0 failed", or the other way round. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int passed, failed;
     } while (0)
 
 static int finish(void) {
-    printf("%d passed, %d failed\n", passed, failed);
+    printf("%d checks were right, %d were not\n%d passed, %d failed\n", passed, failed, failed == 0, failed != 0);
     return failed != 0;
 }
 #endif
