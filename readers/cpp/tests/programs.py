@@ -1,4 +1,4 @@
-"""The C++ programs beside real producers, and the programs of docs/readers-cpp.md built with the installed package.
+"""The C++ programs beside real producers, and the programs of docs/readers.md built with the installed package.
 
     python3 readers/cpp/tests/programs.py BUILD TARGET
 
@@ -208,7 +208,7 @@ class Programs(unittest.TestCase):
         produce(self.dir, seconds=0.2, rate=100).communicate()
         snippets = self.dir / "snippets"
         snippets.mkdir()
-        text = (ROOT / "docs/readers-cpp.md").read_text()
+        text = (ROOT / "docs/readers.md").read_text()
         programs = re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
         for number, program in enumerate(programs):
             (snippets / f"program{number}.cpp").write_text(program)
