@@ -147,7 +147,7 @@ def panels():
     board.number("Slowest percent", "99 of 100 transfers took no longer than this.", quantile(0.99, "agent_xfer_time_us"), "µs")
     board.number("Errors", "Errors in a second, of all kinds.", f"sum({rate('agent_errors_total')})", "ops", [(None, "green"), (1e-9, "red")])
     board.number("Alive", "Processes with a living writer behind the endpoints that serve directories.", f'sum(telering_processes{{{ENDPOINT}, state="alive"}})', "none")
-    board.number("Dead or unreadable", "Processes that ended without closing, and files that can't be read.", f'sum(telering_processes{{{ENDPOINT}, state=~"dead|unreadable"}})', "none", good_bad)
+    board.number("Dead or unreadable", "Processes that ended without closing, and files that can't be read.", f'sum(telering_processes{{{ENDPOINT}, state=~"dead|unreadable|not_consumable"}})', "none", good_bad)
     board.number("Targets down", "Endpoints that Prometheus can't reach.", f"count(up{{{ENDPOINT}}} == 0) or vector(0)", "none", good_bad)
 
     board.row("Throughput")

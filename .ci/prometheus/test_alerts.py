@@ -10,6 +10,8 @@ from tools import ROOT, promtool
 
 FOLDER = ROOT / "dashboards"
 
+ENDED = '          unless on (job, instance) sum by (job, instance) (telering_processes{state=~"alive|ring"}) == 0\n'
+
 # What a rule must not be: (what is changed, into what, part of the name of a test that must fail).
 WRONG = [
     # Firing when it must not.
@@ -19,23 +21,29 @@ WRONG = [
     ("            and sum by (job, instance, hostname, local_rank) (increase(agent_xfer_time_us_count[30m])) > 0\n", "", "until it counts as idle"),
     ("            and sum by (job, instance, hostname, local_rank) (increase(agent_xfer_time_us_count[30m])) > 0\n            and sum by (job, instance, hostname, local_rank) (agent_xfer_time_us_count) > 0\n", "", "never had traffic"),
     ("            and sum by (job, instance, hostname, local_rank) (agent_xfer_time_us_count) > 0\n", "", "a planned stop"),
-    ('          unless on (job, instance) telering_processes{state="alive"} == 0\n', "", "a planned stop"),
+    (ENDED, "", "a planned stop"),
     ("(increase(agent_xfer_time_us_count[2m])) == 0", "(delta(agent_xfer_time_us_count[2m])) <= 0", "a restart with traffic"),
     ("[5m]))\n          ) > 0.01", "[5m]))\n          ) > 0.001", "more than one error in a hundred"),
     ("increase(telering_events_lost_total[5m])) > 0", "telering_events_lost_total) > 0", "lost events are told"),
     ("increase(agent_telemetry_events_dropped_total[5m])) > 0", "agent_telemetry_events_dropped_total) > 0", "lost events are told"),
     ("max_over_time(telering_processes{state=\"dead\"}[5m]) > 0", "max_over_time(telering_processes{state=\"dead\"}[1h]) > 0", "a process that died"),
-    ('telering_processes{state="unreadable"} > 0\n        for: 2m', 'telering_processes{state="unreadable"} > 0', "files that stay unreadable"),
+    ('|not_consumable"}) > 0\n        for: 2m', '|not_consumable"}) > 0', "files that stay unreadable"),
+    ('"unreadable|not_consumable"', '"unreadable|not_consumable|foreign"', "files that stay unreadable"),
+    ("telering_directory_readable == 0\n        for: 1m", "telering_directory_readable == 0", "a directory that can't be listed"),
+    ("increase(telering_ring_rivals_total[5m]) > 0", "telering_ring_rivals_total > 0", "two consumers"),
     ("(rate(agent_xfer_time_us_bucket[5m]))", "(agent_xfer_time_us_bucket)", "a rank that got slow"),
     ("histogram_quantile(0.99,", "histogram_quantile(0.999,", "a rank that got slow"),
     # Silent when it must fire.
-    ('          unless on (job, instance) telering_processes{state="alive"} == 0\n', '          and on (job, instance) telering_processes{state="alive"} > 0\n', "without process counts"),
+    (ENDED, ENDED.replace("unless", "and").replace("== 0", "> 0"), "without process counts"),
+    ('state=~"alive|ring"', 'state="alive"', "a ring of NIXL"),
     ("sum by (job, instance, hostname, local_rank) (increase(agent_xfer_time_us_count[2m])) == 0", "sum by (job) (increase(agent_xfer_time_us_count[2m])) == 0", "until it counts as idle"),
     ("for: 1m\n        labels:\n          severity: critical", "for: 10m\n        labels:\n          severity: critical", "a target that is down"),
     ("            sum by (job, instance, hostname, local_rank) (rate(agent_errors_total[5m]))\n            + ", "            ", "more than one error in a hundred"),
     ("          or sum by (job, instance, hostname, local_rank) (increase(agent_telemetry_events_dropped_total[5m])) > 0\n", "", "lost events are told"),
     ("max_over_time(telering_processes{state=\"dead\"}[5m]) > 0", "telering_processes{state=\"dead\"} > 0", "a process that died"),
-    ('telering_processes{state="unreadable"} > 0', 'telering_processes{state="unreadable"} > 5', "files that stay unreadable"),
+    ('"unreadable|not_consumable"', '"unreadable"', "files that stay unreadable"),
+    ("telering_directory_readable == 0", "telering_directory_readable > 1", "a directory that can't be listed"),
+    ("increase(telering_ring_rivals_total[5m]) > 0", "increase(telering_ring_rivals_total[5m]) > 9", "two consumers"),
     (") > 1000000", ") > 9000000", "a rank that got slow"),
 ]
 
