@@ -1,0 +1,1 @@
+//! Directories of all kinds.
