@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -41,10 +40,8 @@ class Scrapes(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.started = []
         cls.folder = Path(tempfile.mkdtemp(prefix="telering-scrapes-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.addClassCleanup(cls.end_all)
         names = ("process", "full", "stable", "together")
         cls.ports = {name: free_port() for name in names}
         for name in names:
@@ -63,7 +60,8 @@ class Scrapes(unittest.TestCase):
         ]  # fmt: skip
         cls.prometheus = Prometheus({name: f"127.0.0.1:{port}" for name, port in cls.ports.items()})
         cls.addClassCleanup(cls.prometheus.end)
-        wait_for("all targets are up", lambda: all(health == "up" for health, _ in cls.prometheus.targets().values()))
+        up = {name: ("up", "") for name in names}
+        wait_for("all targets are up", lambda: cls.prometheus.targets() == up)
 
         # While data moves: what a target says, and what the dashboard asks.
         cls.pages = {name: get(f"http://127.0.0.1:{port}/metrics") for name, port in cls.ports.items()}
@@ -74,19 +72,16 @@ class Scrapes(unittest.TestCase):
         cls.told = {}
         for name, results in ended.items():
             for status, out, err in results:
-                assert (status, err) == (0, ""), f"a demo of {name} ended with {status}: {err}"
+                # Two demos in one directory have agents of the same names: each is told, and has a file of its own.
+                trouble = [line for line in err.splitlines() if "is used by another agent of this name" not in line]
+                assert status == 0 and not any(trouble), f"a demo of {name} ended with {status}: {err}"
             cls.told[name] = [json.loads(out) for _, out, _ in results]
 
     @classmethod
     def start(cls, arguments, **environment):
         program = Program(arguments, {name: str(value) for name, value in environment.items()})
-        cls.started.append(program)
+        cls.addClassCleanup(program.end)
         return program
-
-    @classmethod
-    def end_all(cls):
-        for program in cls.started:
-            program.end()
 
     def sums(self, job, series, by):
         """The last value of each series that Prometheus has, summed by labels: {labels: whole number}."""
@@ -196,17 +191,6 @@ class Scrapes(unittest.TestCase):
             query = f'count by ({name}) (last_over_time(agent_tx_bytes_total{{{job}}}[5m]))'
             values = [labels.get(name) for labels, _ in self.prometheus.query(query)]
             self.assertTrue(any(values), name)
-
-    def test_zz_a_killed_process_is_told_by_an_alert(self):
-        """Runs last: it is the one that spoils the picture."""
-        moving = self.start([TELERING, "demo", *MOVING, "--seconds", 600, "--agents", 1, "--dir", self.folder / "full"])
-        alive = 'sum(telering_processes{job="full", state="alive"})'
-        wait_for("the new process is alive", lambda: self.prometheus.number(alive) == 1)
-        moving.finish(signal.SIGKILL)
-        wait_for("nobody is alive", lambda: self.prometheus.number(alive) == 0)
-        wait_for("the alert", lambda: any(name == "TeleringProcessDied" for name, _ in self.prometheus.firing()))
-        told = {(name, labels["job"]) for name, labels in self.prometheus.firing()}
-        self.assertEqual(told, {("TeleringProcessDied", "full"), ("TeleringProcessDied", "stable")})
 
 
 if __name__ == "__main__":
