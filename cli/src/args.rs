@@ -20,6 +20,7 @@ Examples:
   telering tail DIR/agent                     go on with new events as they come
   telering read DIR --transfers               one line per finished transfer
   telering inspect DIR                        what the files are, and who lives
+  telering serve DIR                          the numbers of all agents in DIR for Prometheus
 
 Exit status:
   0  done; also when the reader of the output went away, or a followed file was left by Ctrl-C
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Tail(ReadArguments),
     Inspect(InspectArguments),
     Clean(CleanArguments),
+    Serve(ServeArguments),
     Demo(DemoArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
@@ -233,6 +235,60 @@ pub(crate) struct CleanArguments {
     /// Remove; without it nothing is touched.
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+/// Serve the numbers of all telemetry files of a directory to Prometheus.
+///
+/// One endpoint for any number of processes. Files of telering keep their totals themselves, also when their process is
+/// dead, and are only read. NIXL's own rings keep none: serve takes the events out of them ("consumes") and adds them
+/// up for as long as it runs, so nobody else may consume them meanwhile, a second serve included; it needs write
+/// permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever removed.
+///
+/// Pages are at /metrics, in the text format 0.0.4; /healthz says whether it runs. What each metric means stands in
+/// docs/prometheus.md and docs/serve.md.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  telering serve /dev/shm/telemetry
+  telering serve /dev/shm/telemetry --listen '[::]:9464' --labels stable
+  telering serve /dev/shm/telemetry --ttl 5m --remove-dead
+  telering serve /dev/shm/telemetry --once | grep agent_errors_total
+
+Exit status: 0 ended by SIGTERM or Ctrl-C, or --once is done; 2 the address or the directory can't be used.")]
+pub(crate) struct ServeArguments {
+    /// Directory of telemetry files. One that is not there yet is waited for.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Where to listen. `:9464` and `[::]:9464` are all interfaces, IPv4 included; port 0 is any free one.
+    ///
+    /// There are no passwords and no encryption: whoever reaches the address reads the numbers.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9464", value_parser = crate::commands::serve::address)]
+    pub(crate) listen: crate::commands::serve::Addresses,
+
+    /// The labels of the series.
+    #[arg(long, value_enum, default_value_t = Labels::Full)]
+    pub(crate) labels: Labels,
+
+    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Once they are in any case.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::commands::serve::ttl)]
+    pub(crate) ttl: std::time::Duration,
+
+    /// Remove the files of dead agents after that: telering's own images of this user alone, as `telering clean` does.
+    #[arg(long)]
+    pub(crate) remove_dead: bool,
+
+    /// Print one page and end. Takes nothing out of NIXL's rings, and so has no numbers of them.
+    #[arg(long, conflicts_with_all = ["remove_dead", "listen"])]
+    pub(crate) once: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Labels {
+    /// hostname, agent_name, pid, agent_instance, local_rank: one series per agent.
+    Full,
+    /// hostname, local_rank: sums over agents, which never step back while serve runs.
+    Stable,
 }
 
 /// Move real data between agents and watch it being recorded.

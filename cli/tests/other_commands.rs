@@ -204,7 +204,7 @@ fn a_demo_that_can_not_run_says_why() {
 
 #[test]
 fn help_texts_have_examples_and_say_what_reading_does_to_a_file() {
-    for command in ["read", "tail", "inspect", "clean", "demo", "completions", "man"] {
+    for command in ["read", "tail", "inspect", "clean", "serve", "demo", "completions", "man"] {
         let help = run([command, "--help"]).succeeded().out;
         assert!(help.contains("Examples:\n") && help.contains("telering "), "{help}");
     }
@@ -226,7 +226,7 @@ fn completions_and_manual_pages_are_printed() {
     assert!(run(["man"]).succeeded().out.contains(".TH telering 1"));
     let dir = tempfile::tempdir().unwrap();
     run(["man", "--dir", dir.path().to_str().unwrap()]).succeeded();
-    for page in ["telering.1", "telering-read.1", "telering-demo.1"] {
+    for page in ["telering.1", "telering-read.1", "telering-serve.1", "telering-demo.1"] {
         assert!(fs::read_to_string(dir.path().join(page)).unwrap().contains("telering"), "{page}");
     }
 }
