@@ -88,6 +88,10 @@ class Scrapes(unittest.TestCase):
         query = f'sum by ({by}) (last_over_time({series}{{job="{job}"}}[5m]))'
         return {tuple(sorted(labels.items())): int(float(value)) for labels, value in self.prometheus.query(query)}
 
+    def values(self, expression):
+        """What a query gave while data moved."""
+        return [value for _, value in self.prometheus.query(expression, time=self.midway)]
+
     def test_all_targets_are_up(self):
         self.assertEqual(self.health, {name: ("up", "") for name in self.ports})
 
@@ -156,6 +160,14 @@ class Scrapes(unittest.TestCase):
                 print(f"  {line}")
                 self.assertRegex(line, r"^agent_|^$", f"{name}: a name of our own")
 
+    def test_promtool_refuses_a_page_with_a_fault(self):
+        """So that the test before this one can fail."""
+        page = self.pages["full"]
+        line = next(line for line in page.splitlines() if line.startswith("agent_tx_bytes_total{"))
+        for fault in (line + " x", line.replace('="', "="), line.rpartition(" ")[0], "# TYPE agent_tx_bytes_total gauge\n" + line):
+            done = subprocess.run([promtool(), "check", "metrics"], input=page.replace(line, fault), text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1, f"{fault}: {done.stdout}{done.stderr}")
+
     def test_every_query_of_the_dashboard_returns_data(self):
         """At a moment while data moved, with either label set, however the lines are grouped."""
         board = dashboard.load()
@@ -165,12 +177,17 @@ class Scrapes(unittest.TestCase):
                     values = dashboard.all_selected(board) | {"by": labels, "job": job}
                     expression = dashboard.substituted(target["expr"], values)
                     with self.subTest(job=job, by=group, panel=title):
-                        found = [value for _, value in self.prometheus.query(expression, time=self.midway)]
+                        found = self.values(expression)
                         # The exporter of one process knows no directory.
                         if "telering_processes" in expression and job == "process":
                             self.assertEqual(found, [])
                         else:
                             self.assertTrue(any(value != "NaN" for value in found), f"{expression}: {found}")
+
+    def test_a_query_that_is_wrong_is_noticed(self):
+        self.assertEqual(self.values("sum(rate(agent_tx_byte_total[5s]))"), [])
+        with self.assertRaisesRegex(AssertionError, "parse error"):
+            self.values("sum(rate(agent_tx_bytes_total[5s])")
 
     def test_the_dashboard_shows_the_true_throughput(self):
         """Each thread makes 300 transfers a second at the most, and no rank is counted twice."""
