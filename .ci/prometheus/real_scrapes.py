@@ -30,7 +30,7 @@ COUNTED = {
 }
 MOVING = ["--rate", "300", "--size", "65536", "--json"]
 SECONDS = 12
-# Prometheus scrapes twice a second: after this it has the last numbers.
+# Prometheus scrapes every second: after this it has the last numbers.
 HOLD = 4
 RANKS = 3
 

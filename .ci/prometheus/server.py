@@ -80,7 +80,7 @@ class Program:
 
 
 class Prometheus:
-    """Prometheus with jobs of one target each, which it scrapes twice a second."""
+    """Prometheus with jobs of one target each, which it scrapes every second."""
 
     def __init__(self, jobs):
         self.folder = Path(tempfile.mkdtemp(prefix="telering-prometheus-"))
@@ -90,7 +90,7 @@ class Prometheus:
         (self.folder / "prometheus.yml").write_text(
             json.dumps(
                 {
-                    "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
+                    "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"},
                     "rule_files": ["alerts.yml"],
                     "scrape_configs": [
                         {"job_name": name, "static_configs": [{"targets": [target]}]} for name, target in jobs.items()
