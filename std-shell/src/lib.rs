@@ -42,6 +42,7 @@ pub mod exporter;
 pub mod file;
 mod flush;
 mod fnmatch;
+mod per_process;
 pub mod prometheus;
 pub mod reader;
 pub mod source;

@@ -37,8 +37,18 @@ pub use directory::{Directory, DirectoryOptions, LabelSet, Service};
 pub use families::{Family, Kind};
 pub use labels::Labels;
 pub use model::Sample;
+pub(crate) use model::{dynamic_of, metrics_of};
 pub use named::{NAMED_FAMILIES_MAX, NAMED_PER_SAMPLE_MAX};
 pub use text::Exposition;
+
+/// Writes the numbers of all agents of this process that are at work, whatever they export, for programs that have a
+/// `/metrics` of their own. See [`Telemetry::render_prometheus`](crate::Telemetry::render_prometheus).
+///
+/// # Errors
+/// Only those of `out`.
+pub fn render(out: &mut (impl std::fmt::Write + ?Sized)) -> std::fmt::Result {
+    crate::agent::write_process(out)
+}
 
 /// The content type of an [`Exposition`]'s text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
