@@ -121,18 +121,59 @@ fn a_forked_child_serves_its_own_agents_and_never_the_parents_address() {
     run("processes::program_fork");
 }
 
-/// Not a test of its own: as in a container without IPv6.
+/// Sets up the network of a process that has one of its own, then becomes the program: loopback up, and what its first
+/// argument says.
+const NETWORK: &str = r#"
+import fcntl, os, socket, struct, sys
+any_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", 0x49))
+def set_to(name, value):
+    with open("/proc/sys/net/ipv6/" + name, "w") as file:
+        file.write(value)
+if sys.argv[1] == "ipv4 only":
+    for interface in ("all", "default", "lo"):
+        set_to("conf/" + interface + "/disable_ipv6", "1")
+if sys.argv[1] == "ipv6 only":
+    fcntl.ioctl(any_socket, 0x8916, struct.pack("16sHHI8x", b"lo", socket.AF_INET, 0, 0))
+if sys.argv[1] == "sockets for ipv6 alone":
+    set_to("bindv6only", "1")
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+/// Not a test of its own: an endpoint in the network that its order names.
 #[test]
-fn program_without_ipv6() {
-    if order().is_none() {
+fn program_network() {
+    let Some((network, _)) = order() else { return };
+    let families = [(network != "ipv6 only", "127.0.0.1"), (network != "ipv4 only", "::1")];
+    for local in [false, true] {
+        let agent = served("network").prometheus_local(local).build();
+        assert_eq!(agent.mode(), Mode::Exported);
+        let port = address(&agent).port();
+        for (there, address) in families {
+            let place = std::net::SocketAddr::new(address.parse().unwrap(), port);
+            if there {
+                assert_eq!(scrape(place).number("agent_tx_bytes_total", &[]), 0, "{place}");
+            } else {
+                assert!(TcpStream::connect(place).is_err(), "{network} is not what this is");
+            }
+        }
+    }
+    println!("DONE");
+}
+
+#[test]
+fn the_endpoint_is_reached_in_networks_of_either_kind_and_of_both() {
+    const TEST: &str = "the_endpoint_is_reached_in_networks_of_either_kind_and_of_both";
+    if !crate::acceptance::is_root(TEST) {
         return;
     }
-    let everywhere = served("no-ipv6").prometheus_local(false).build();
-    let port = address(&everywhere).port();
-    let place = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    assert_eq!(scrape(place).number("agent_tx_bytes_total", &[]), 0);
-    drop(everywhere);
-    let local = served("no-ipv6").build();
-    assert_eq!(scrape(address(&local)).number("agent_tx_bytes_total", &[]), 0);
-    println!("DONE");
+    for network in ["both", "ipv4 only", "ipv6 only", "sockets for ipv6 alone"] {
+        let program = process("processes::program_network", network, "");
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--net", "python3", "-c", NETWORK, network]).arg(program.get_program()).args(program.get_args());
+        command.envs(program.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("DONE"), "{network}: {text}\n{errors}");
+    }
 }

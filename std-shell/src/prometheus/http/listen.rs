@@ -61,25 +61,21 @@ pub(super) fn listen(addresses: &[SocketAddr]) -> io::Result<Vec<Listener>> {
 /// The error comes with whether another port may do.
 fn listen_once(addresses: &[SocketAddr]) -> Result<Vec<Listener>, (io::Error, bool)> {
     let mut listeners: Vec<Listener> = Vec::new();
-    let first_port = addresses.first().map_or(0, SocketAddr::port);
-    for address in addresses {
-        let mut address = *address;
-        match listeners.first() {
-            None => listeners.push(open(address).map_err(|error| (error, false))?),
-            Some(first) => {
-                if address.port() == 0 {
-                    address.set_port(first.address.port());
-                }
-                match open(address) {
-                    Ok(listener) => listeners.push(listener),
-                    Err(error) if has_no_such_addresses(&error) => {}
-                    Err(error) => return Err((error, first_port == 0)),
-                }
-            }
+    let any_port = addresses.first().is_some_and(|first| first.port() == 0);
+    let mut missing = None;
+    for &(mut address) in addresses {
+        if let (0, Some(first)) = (address.port(), listeners.first()) {
+            address.set_port(first.address.port());
+        }
+        match open(address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if has_no_such_addresses(&error) => missing = Some(error),
+            Err(error) => return Err((error, any_port && !listeners.is_empty())),
         }
     }
     if listeners.is_empty() {
-        return Err((io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on"), false));
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "no address to listen on");
+        return Err((missing.unwrap_or_else(none), false));
     }
     Ok(listeners)
 }

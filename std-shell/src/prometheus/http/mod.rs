@@ -70,8 +70,8 @@ impl Server {
     /// Listens on all of `addresses` and serves what `render` writes.
     ///
     /// A port 0 is any free port; those that follow take the first one's. `[::]` means all interfaces, IPv4
-    /// included, and IPv4 alone on a machine without IPv6. Of several addresses the first must work; of the others
-    /// those are left out whose kind of address the machine doesn't have. See [`addresses`].
+    /// included, and IPv4 alone on a machine without IPv6. Of several addresses those are left out that the machine
+    /// doesn't have, such as all of IPv6; one must work. See [`addresses`].
     ///
     /// ```
     /// use std::sync::Arc;
