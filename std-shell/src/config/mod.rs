@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `.._ENABLE` | y yes on true enable 1, or n no off false disable 0, in any case | off |
 //! | `.._DIR` | the directory of telemetry files | none |
-//! | `.._EXPORTER` | `BUFFER`, `NOP`, `prometheus`, or the name of another exporter; case counts | from `.._DIR` |
+//! | `.._EXPORTER` | `BUFFER`, `NOP`, `prometheus`, `prometheus_mp`, or the name of another exporter; case counts | from `.._DIR` |
 //! | `.._BUFFER_SIZE` | events in a telemetry file, 1 to 2^24, rounded up to a power of two, at least 64 | 4096 |
 //! | `.._RUN_INTERVAL` | milliseconds between two flushes, 1 to 3,600,000 | 100 |
 //! | `.._ENABLED_METRICS` | patterns of event names, separated by commas: see [`Allowlist`] | all |
@@ -88,6 +88,9 @@ pub enum ExporterChoice {
     Nop,
     /// Metrics on an HTTP endpoint: `prometheus` in the environment.
     Prometheus,
+    /// Telemetry files in a directory of many processes, one of which serves them all: `prometheus_mp` in the
+    /// environment.
+    PrometheusMp,
     /// Another one, by its name as the environment has it, not checked yet.
     Named(String),
 }
@@ -108,6 +111,7 @@ impl ExporterChoice {
             "BUFFER" => Some(ExporterChoice::Shm),
             "NOP" => Some(ExporterChoice::Nop),
             "prometheus" => Some(ExporterChoice::Prometheus),
+            "prometheus_mp" => Some(ExporterChoice::PrometheusMp),
             other => Some(ExporterChoice::Named(String::from(other))),
         }
     }
@@ -119,6 +123,7 @@ impl ExporterChoice {
             ExporterChoice::Shm => "BUFFER",
             ExporterChoice::Nop => "NOP",
             ExporterChoice::Prometheus => "prometheus",
+            ExporterChoice::PrometheusMp => "prometheus_mp",
             ExporterChoice::Named(name) => name,
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Entry {
 pub(super) struct Stamp {
     pub(super) inode: Inode,
     pub(super) len: u64,
+    /// The owner.
+    pub(super) uid: u32,
     /// Seconds and nanoseconds of the last change to the inode.
     changed: (i64, i64),
 }
@@ -38,6 +40,7 @@ impl Stamp {
         Stamp {
             inode: Inode::of_stat(stat),
             len: stat.st_size as u64,
+            uid: stat.st_uid,
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         }
     }

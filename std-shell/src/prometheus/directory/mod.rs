@@ -35,7 +35,7 @@ pub use service::Service;
 use crate::config::STALE_TTL_DEFAULT;
 use crate::file::clean;
 use crate::file::name::FileName;
-use crate::reader::{Item, OpenError, Refused, now_us, tail};
+use crate::reader::{Item, OpenError, Refused, Shown, now_us, tail};
 use crate::warn::Warner;
 use image::{Image, Look};
 use list::{Entry, Open, Stamp};
@@ -71,6 +71,8 @@ pub struct DirectoryOptions {
     pub ttl: Duration,
     /// Whether events are taken out of NIXL's own rings. Nobody else may do so then.
     pub consume: bool,
+    /// Whether files of other users are left alone: told once each, and counted as foreign.
+    pub only_own: bool,
     /// Upper bounds of the histograms that are made of the events in NIXL's rings, in microseconds.
     pub bounds: Vec<u64>,
     /// Hears what is wrong, once for each file.
@@ -83,6 +85,7 @@ impl Default for DirectoryOptions {
             labels: LabelSet::Full,
             ttl: STALE_TTL_DEFAULT,
             consume: true,
+            only_own: false,
             bounds: telering_core::slot::DEFAULT_BOUNDS.to_vec(),
             warner: Warner::default(),
         }
@@ -200,11 +203,6 @@ impl Directory {
     pub fn render(&mut self, page: &mut String) {
         self.look();
         self.write(page);
-    }
-
-    /// Whether the directory could be read at the last look; why not, otherwise.
-    pub(crate) fn trouble(&self) -> Option<&io::Error> {
-        self.trouble.as_ref()
     }
 
     fn times(&self) -> Times {
@@ -349,6 +347,13 @@ impl Directory {
                 return self.refused(name, Refused::Io("open it for reading", error));
             }
         };
+        if self.options.only_own && !is_of_this_user(&stamp) {
+            known.into_iter().for_each(|known| self.forget(name, known));
+            let path = self.path.join(name);
+            let message = format!("{}: it belongs to another user ({}) and is left alone", Shown(&path), stamp.uid);
+            self.told.file(&self.options.warner, &path, &message);
+            return What::Foreign;
+        }
         match known {
             Some(What::Image(mut image)) => match image.look(&file, stamp, &mut self.buffer, times) {
                 Look::Same => return self.counted(image),
@@ -569,6 +574,10 @@ impl Directory {
             before_us: if self.looks == 0 { 0 } else { self.before_us },
         }
     }
+}
+
+fn is_of_this_user(stamp: &Stamp) -> bool {
+    stamp.uid == rustix::process::geteuid().as_raw()
 }
 
 impl Known {

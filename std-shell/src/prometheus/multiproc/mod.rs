@@ -14,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::config::Config;
 use crate::exporter::{Event, ExportError, Exporter, Shm, ShmSettings, Totals, Who};
@@ -22,7 +22,8 @@ use crate::file::FileError;
 use crate::file::probe::is_of_this_user;
 use crate::reader::Shown;
 use crate::warn::{Warner, WarningKind};
-use seat::{Endpoint, Seat};
+use seat::Endpoint;
+pub(crate) use seat::Seat;
 
 /// Permissions of the files: whoever may read them belongs to this user.
 const FILE_MODE: u32 = 0o600;
@@ -74,9 +75,9 @@ impl MultiProc {
         Ok(MultiProc { shm, seat: Some(seat) })
     }
 
-    /// Where this process serves, if it is its turn.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.seat.as_ref().and_then(|seat| seat.address())
+    /// The seat, for whoever wants to know where this process serves.
+    pub(crate) fn seat(&self) -> Weak<Seat> {
+        self.seat.as_ref().map_or_else(Weak::new, Arc::downgrade)
     }
 }
 

@@ -6,13 +6,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::election::{self, Election, Mandate};
+use crate::agent::hot::lock;
 use crate::config::Config;
 use crate::file::fork;
+use crate::per_process::PerProcess;
 use crate::prometheus::{Directory, DirectoryOptions, Service};
 use crate::reader::Shown;
 use crate::warn::{Warner, WarningKind};
@@ -43,7 +45,7 @@ impl Endpoint {
 }
 
 /// A place among the processes of a directory. Given up when it is dropped.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     generation: u64,
@@ -63,12 +65,7 @@ struct State {
     serving: Option<(Service, Option<Mandate>)>,
 }
 
-/// Seats by the number of forks before: a child must not wait for a lock that a thread of its parent holds.
-static SEATS: [Mutex<Vec<(Endpoint, Weak<Seat>)>>; 16] = [const { Mutex::new(Vec::new()) }; 16];
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static SEATS: PerProcess<Mutex<Vec<(Endpoint, Weak<Seat>)>>> = PerProcess::new();
 
 impl Seat {
     /// The seat of this process, shared with its other agents. The first election is held at once.
@@ -76,9 +73,8 @@ impl Seat {
     /// # Errors
     /// When there is no thread to be had.
     pub(super) fn take(endpoint: Endpoint, warner: &Warner) -> io::Result<Arc<Seat>> {
-        let generation = fork::generation();
-        let mut seats = lock(&SEATS[generation as usize % SEATS.len()]);
-        seats.retain(|(_, seat)| seat.upgrade().is_some_and(|seat| seat.generation == generation));
+        let mut seats = lock(SEATS.get());
+        seats.retain(|(_, seat)| seat.strong_count() > 0);
         let known = seats.iter().find(|(other, _)| other.is_same(&endpoint)).and_then(|(_, seat)| seat.upgrade());
         if let Some(seat) = known {
             return Ok(seat);
@@ -92,13 +88,13 @@ impl Seat {
         let pause = shared.stand();
         let waiting = Arc::clone(&shared);
         let thread = thread::Builder::new().name("telering-seat".into()).spawn(move || waiting.run(pause))?;
-        let seat = Arc::new(Seat { shared, thread: Mutex::new(Some(thread)), generation });
+        let seat = Arc::new(Seat { shared, thread: Mutex::new(Some(thread)), generation: fork::generation() });
         seats.push((endpoint, Arc::downgrade(&seat)));
         Ok(seat)
     }
 
     /// Where this process serves, if it does.
-    pub(super) fn address(&self) -> Option<SocketAddr> {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         if self.generation != fork::generation() {
             return None;
         }
@@ -138,6 +134,11 @@ impl Shared {
                 if let Some(other) = mandate.as_ref().and_then(|mandate| election::other_owner(directory, mandate)) {
                     self.tell_of_another(&other);
                 }
+                // A port that nobody chose is known to nobody.
+                let chosen = addresses.first().is_some_and(|address| address.port() != 0);
+                let place = service.address();
+                let message = format!("the metrics of {} are served on http://{place}/metrics", Shown(directory));
+                self.warner.note(&message, !chosen);
                 lock(&self.state).serving = Some((service, mandate));
                 LOOK
             }
@@ -161,6 +162,8 @@ impl Shared {
         let mut options = DirectoryOptions::default();
         // Whoever reads NIXL's rings in this directory has chosen to do so; an exporter hasn't.
         options.consume = false;
+        // Ranks of one job are one user's; what others put here is no rank of it.
+        options.only_own = true;
         options.ttl = *ttl;
         options.bounds.clone_from(bounds);
         options.warner = self.warner.clone();
