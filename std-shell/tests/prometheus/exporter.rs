@@ -211,3 +211,43 @@ fn two_threads_flat_out_for_three_seconds_are_shown_to_the_last_transfer() {
     assert_eq!((number("agent_xfer_time_us_count"), number("agent_xfer_post_time_us_count")), (made, made));
     assert!(made > 100_000 && took < Duration::from_secs(1), "{made} transfers, scraped in {took:?}");
 }
+
+/// Bytes of this process in memory.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+#[ignore = "a hundred million observations"]
+fn an_endpoint_that_nobody_scrapes_takes_no_more_memory() {
+    let agent = served("never-scraped").build();
+    let record = |times: u32| {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..times).for_each(|_| agent.begin_transfer(Operation::Write, 1, 1).finish()));
+            }
+        });
+    };
+    record(1_000_000);
+    let before = resident();
+    record(49_000_000);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 4 << 20, "{grown} bytes more");
+    let page = scrape(address(&agent));
+    assert_eq!(page.number("agent_tx_requests_num_total", &[("agent_name", "never-scraped")]), 100_000_000);
+}
+
+#[test]
+#[ignore = "ten thousand scrapes"]
+fn ten_thousand_scrapes_take_no_more_memory() {
+    let agent = served("often-scraped").build();
+    let scrapes =
+        |times: u32| (0..times).for_each(|_| assert_eq!(crate::http::get(address(&agent), "/metrics").status, 200));
+    scrapes(1000);
+    let before = resident();
+    scrapes(10_000);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 1 << 20, "{grown} bytes more");
+}

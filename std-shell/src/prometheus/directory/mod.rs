@@ -10,18 +10,20 @@
 //! | [`image`](self) | one image between two looks; how long it is published |
 //! | [`ring`](self) | one of NIXL's rings: taking its events out and adding them up |
 //! | [`sums`](self) | sums that never step back, for stable labels |
+//! | [`options`](self) | how a directory is looked at |
+//! | [`between`](self) | between two pages: emptying rings, removing what dead writers left |
 //! | [`page`](self) | all of it as one page |
 //! | [`told`](self) | saying once what is wrong with which file |
 //! | [`service`](self) | a directory behind a port: what `telering serve` and the exporter `prometheus_mp` share |
 
+mod between;
 mod image;
 mod list;
+mod options;
 mod page;
 mod ring;
 mod service;
 mod sums;
-#[cfg(test)]
-mod tests;
 mod told;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,13 +32,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use options::{DirectoryOptions, LabelSet};
 pub use service::Service;
 
-use crate::config::STALE_TTL_DEFAULT;
-use crate::file::clean;
 use crate::file::name::FileName;
 use crate::reader::{Item, OpenError, Refused, Shown, now_us, tail};
-use crate::warn::Warner;
 use image::{Image, Look};
 use list::{Entry, Open, Stamp};
 use ring::Ring;
@@ -45,52 +45,8 @@ use told::Told;
 
 /// Files that are remembered after they are gone, should they come back.
 const REMEMBERED: usize = 256;
-/// How often the list of names is read for new rings when nothing says that it changed.
-const LIST_AGAIN: Duration = Duration::from_secs(1);
 /// Looks at rings in a second at the most.
 const VISITS_PER_SECOND: u32 = 20_000;
-
-/// Which labels tell one series from another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LabelSet {
-    /// `hostname`, `agent_name`, `pid`, `agent_instance` and `local_rank`: one series for each agent.
-    #[default]
-    Full,
-    /// `hostname` and `local_rank`: the sum of all agents that have these in common, which goes on when they start
-    /// again.
-    Stable,
-}
-
-/// How a directory is looked at.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DirectoryOptions {
-    /// The labels of the series.
-    pub labels: LabelSet,
-    /// How long the last numbers of an agent that is gone are published: 30 s. Once they are in any case.
-    pub ttl: Duration,
-    /// Whether events are taken out of NIXL's own rings. Nobody else may do so then.
-    pub consume: bool,
-    /// Whether files of other users are left alone: told once each, and counted as foreign.
-    pub only_own: bool,
-    /// Upper bounds of the histograms that are made of the events in NIXL's rings, in microseconds.
-    pub bounds: Vec<u64>,
-    /// Hears what is wrong, once for each file.
-    pub warner: Warner,
-}
-
-impl Default for DirectoryOptions {
-    fn default() -> DirectoryOptions {
-        DirectoryOptions {
-            labels: LabelSet::Full,
-            ttl: STALE_TTL_DEFAULT,
-            consume: true,
-            only_own: false,
-            bounds: telering_core::slot::DEFAULT_BOUNDS.to_vec(),
-            warner: Warner::default(),
-        }
-    }
-}
 
 /// The telemetry files of a directory and what they said so far.
 ///
@@ -517,89 +473,8 @@ impl Directory {
         self.told.file(&self.options.warner, &path, &error.to_string());
         if matches!(error, OpenError::NeedsWrite { .. }) { What::Locked } else { What::Unreadable }
     }
-
-    /// Takes events out of those of NIXL's rings that are due, so that none fills up between two pages. Returns when
-    /// to call again.
-    pub(crate) fn drain(&mut self) -> Instant {
-        let now = Instant::now();
-        let Some(open) = self.open() else { return now + LIST_AGAIN };
-        let is_as_listed = self.listed.is_some_and(|(stamp, when)| {
-            now.saturating_duration_since(when) < LIST_AGAIN && open.changed().is_ok_and(|changed| changed == stamp)
-        });
-        if !is_as_listed && self.options.consume {
-            self.find_rings(&open);
-        }
-        let due: Vec<OsString> =
-            self.files.iter().filter(|(_, known)| known.is_due(now)).map(|(name, _)| name.clone()).collect();
-        for name in due {
-            let Some(Known { what: What::Ring(ring), look }) = self.files.remove(&name) else { continue };
-            let what = self.visit(&open, &name, ring, now);
-            self.files.insert(name, Known { what, look });
-        }
-        let next = self
-            .files
-            .values()
-            .filter_map(|known| if let What::Ring(ring) = &known.what { Some(ring.due) } else { None });
-        next.min().unwrap_or(now + LIST_AGAIN).clamp(now + Duration::from_millis(5), now + Duration::from_millis(100))
-    }
-
-    /// Looks at names that weren't there, and at those whose file wasn't finished.
-    fn find_rings(&mut self, open: &Open) {
-        let times = self.times();
-        self.list(open, times.now);
-        let entries = std::mem::take(&mut self.entries);
-        for entry in &entries {
-            let wanted = match self.files.get(&entry.name) {
-                None => true,
-                Some(known) => matches!(known.what, What::Unfinished | What::Unreadable),
-            };
-            if wanted && entry.is_file {
-                self.look_at(open, entry, &times);
-            }
-        }
-        self.entries = entries;
-    }
-
-    /// Files of dead writers whose time is over, and which were published. To be removed without the caller holding
-    /// this directory's lock.
-    pub(crate) fn overdue(&self) -> Overdue {
-        let kept = self.files.values().filter_map(|known| match &known.what {
-            What::Image(image) if !image.expired => Some(image.stamp.inode),
-            _ => None,
-        });
-        Overdue {
-            path: self.path.clone(),
-            ttl: self.options.ttl,
-            kept: kept.collect(),
-            before_us: if self.looks == 0 { 0 } else { self.before_us },
-        }
-    }
 }
 
 fn is_of_this_user(stamp: &Stamp) -> bool {
     stamp.uid == rustix::process::geteuid().as_raw()
-}
-
-impl Known {
-    fn is_due(&self, now: Instant) -> bool {
-        matches!(&self.what, What::Ring(ring) if ring.due <= now)
-    }
-}
-
-/// Which files of a directory may be removed, see [`Directory::overdue`].
-pub(crate) struct Overdue {
-    path: PathBuf,
-    ttl: Duration,
-    /// Files whose numbers are published, or will be.
-    kept: Vec<crate::file::probe::Inode>,
-    /// When the directory was last looked at: what was written after that is not known here.
-    before_us: u64,
-}
-
-impl Overdue {
-    /// Removes them. Only images of ours, of this user, whose lock is free.
-    pub(crate) fn remove(&self) -> usize {
-        let Ok(plan) = clean::plan_older(&self.path, self.ttl, self.before_us, &self.kept) else { return 0 };
-        plan.iter().filter(|removal| clean::remove(removal).unwrap_or(false)).count()
-    }
 }

@@ -6,8 +6,6 @@
 
 mod election;
 mod seat;
-#[cfg(test)]
-mod tests;
 
 use std::fs::DirBuilder;
 use std::io;

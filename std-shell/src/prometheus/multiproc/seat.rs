@@ -65,7 +65,10 @@ struct State {
     serving: Option<(Service, Option<Mandate>)>,
 }
 
-static SEATS: PerProcess<Mutex<Vec<(Endpoint, Weak<Seat>)>>> = PerProcess::new();
+/// The seats of a process by their endpoints.
+type Seats = Mutex<Vec<(Endpoint, Weak<Seat>)>>;
+
+static SEATS: PerProcess<Seats> = PerProcess::new();
 
 impl Seat {
     /// The seat of this process, shared with its other agents. The first election is held at once.
@@ -159,14 +162,16 @@ impl Shared {
 
     fn serve(&self) -> io::Result<Service> {
         let Endpoint { directory, addresses, ttl, bounds } = &self.endpoint;
-        let mut options = DirectoryOptions::default();
-        // Whoever reads NIXL's rings in this directory has chosen to do so; an exporter hasn't.
-        options.consume = false;
-        // Ranks of one job are one user's; what others put here is no rank of it.
-        options.only_own = true;
-        options.ttl = *ttl;
-        options.bounds.clone_from(bounds);
-        options.warner = self.warner.clone();
+        let options = DirectoryOptions {
+            ttl: *ttl,
+            bounds: bounds.clone(),
+            warner: self.warner.clone(),
+            // Whoever reads NIXL's rings in this directory has chosen to do so; an exporter hasn't.
+            consume: false,
+            // Ranks of one job are one user's; what others put here is no rank of it.
+            only_own: true,
+            ..DirectoryOptions::default()
+        };
         Service::start(Directory::new(directory, options), addresses, true)
     }
 

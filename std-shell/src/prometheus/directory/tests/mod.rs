@@ -1,1 +1,0 @@
-//! Directories of all kinds.
