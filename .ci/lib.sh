@@ -104,12 +104,14 @@ prometheus_tools() {
 # deploy_python: TELERING_PYTHON becomes a Python that reads YAML and knows the schemas of Kubernetes and Grafana.
 deploy_python() {
     local venv=$target/prometheus/venv
-    if [[ ! -e $venv/ready ]]; then
+    # Fixed versions: these are descriptions to be held against. The last one is for Grafana 11.6, the newest it has.
+    local descriptions=(pyyaml==6.0.4 kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699379!11.6.0')
+    if [[ $(cat "$venv/ready" 2>/dev/null) != "${descriptions[*]}" ]]; then
         python3 -c 'import ensurepip' 2>/dev/null || packages python3-venv
         python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check pyyaml kubernetes-validate grafana-foundation-sdk ||
-            missing "pyyaml, kubernetes-validate and grafana-foundation-sdk from PyPI"
-        touch "$venv/ready"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "${descriptions[@]}" ||
+            missing "from PyPI: ${descriptions[*]}"
+        echo "${descriptions[*]}" >"$venv/ready"
     fi
     TELERING_PYTHON=$(realpath "$venv")/bin/python
     export TELERING_PYTHON

@@ -123,7 +123,7 @@ class Dashboard:
             "filterValues": {"le": 1e-9},
             "legend": {"show": True},
             "rowsFrame": {"layout": "auto"},
-            "tooltip": {"show": True, "yHistogram": True},
+            "tooltip": {"mode": "single", "yHistogram": True, "showColorScale": True},
             "yAxis": {"axisPlacement": "left", "unit": "µs", "reverse": False},
         }
         custom = {"scaleDistribution": {"type": "linear"}}
