@@ -15,7 +15,7 @@ ENDED = '          unless on (job, instance) sum by (job, instance) (telering_pr
 # What a rule must not be: (what is changed, into what, part of the name of a test that must fail).
 WRONG = [
     # Firing when it must not.
-    ('up{job=~"telering.*|nixl.*"} == 0', "up == 0", "a target that is down"),
+    ('up{job=~"(.*/)?(telering|nixl).*"} == 0', "up == 0", "a target that is down"),
     ("        for: 1m\n        labels:\n          severity: critical", "        labels:\n          severity: critical", "a target that is down"),
     ("(agent_xfer_time_us_count) > 0\n          )", "(agent_xfer_time_us_count) >= 0\n          )", "a restart under another pid"),
     ("            and sum by (job, instance, hostname, local_rank) (increase(agent_xfer_time_us_count[30m])) > 0\n", "", "until it counts as idle"),
@@ -34,6 +34,7 @@ WRONG = [
     ("(rate(agent_xfer_time_us_bucket[5m]))", "(agent_xfer_time_us_bucket)", "a rank that got slow"),
     ("histogram_quantile(0.99,", "histogram_quantile(0.999,", "a rank that got slow"),
     # Silent when it must fire.
+    ("(.*/)?(telering", "(telering", "a target that is down"),
     (ENDED, ENDED.replace("unless", "and").replace("== 0", "> 0"), "without process counts"),
     ('state=~"alive|ring"', 'state="alive"', "only NIXL's own ring"),
     ("sum by (job, instance, hostname, local_rank) (increase(agent_xfer_time_us_count[2m])) == 0", "sum by (job) (increase(agent_xfer_time_us_count[2m])) == 0", "until it counts as idle"),
