@@ -162,7 +162,10 @@ fn e2e_all_rank_processes_aggregate_behind_one_endpoint_and_stale_are_dropped() 
     let place = ranks.iter_mut().position(|rank| !rank.serves()).unwrap();
     let mut killed = ranks.remove(place);
     let pid = killed.pid();
+    // Seen alive a moment ago, and without a sign of life since: its file must stay until its last numbers are shown.
+    scrape(local(port));
     killed.talking.kill();
+    std::thread::sleep(Duration::from_millis(800));
     assert!(scrape(local(port)).value(TX, &[("pid", &pid)]).is_some(), "once more");
     assert!(scrape(local(port)).value(TX, &[("pid", &pid)]).is_none());
     eventually("its file is removed", Duration::from_secs(20), || names_in(&directory).len() == 2 * 3 + 1);

@@ -155,11 +155,12 @@ impl Ring {
                 }
             }
             result?;
-            self.ring.save(file)?;
             if items.is_empty() {
                 break;
             }
         }
+        // Each read saves what the one before took.
+        self.ring.save(file)?;
         let capacity = self.ring.geometry().capacity;
         self.pause = match most {
             0 => self.pause * 2,
