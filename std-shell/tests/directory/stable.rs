@@ -1,5 +1,7 @@
 //! Stable labels: sums that go on.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use telering::prometheus::LabelSet;
 
@@ -110,6 +112,49 @@ fn an_image_that_can_not_be_read_for_a_while_is_not_added_twice() {
     std::fs::rename(&aside, &path).unwrap();
     move_bytes(&one, 1);
     assert_eq!(scrape(&mut directory).number(TX, &[]), 8);
+}
+
+/// Not a test of its own: a process whose files can't be opened for a while.
+#[test]
+fn a_process_that_is_not_root() {
+    if std::env::var_os("TELERING_TEST_NOT_ROOT").is_none() {
+        return;
+    }
+    // Root may open everything.
+    // SAFETY: a system call without pointers; nothing else runs in this process yet.
+    let dropped = unsafe { libc::geteuid() != 0 || libc::setresuid(1000, 1000, 1000) == 0 };
+    assert!(dropped);
+    // More agents than are remembered once they are gone.
+    const AGENTS: u64 = 300;
+    let scene = tempfile::tempdir().unwrap();
+    let mut directory = stable(scene.path());
+    let agents: Vec<_> = (0..AGENTS).map(|number| agent(&format!("agent-{number}"), scene.path())).collect();
+    agents.iter().for_each(|agent| agent.memory_registered(1));
+    assert!(agents.iter().all(|agent| agent.flush_now(Duration::from_secs(60))));
+    let mut seen = || {
+        let page = scrape(&mut directory);
+        (page.number("agent_memory_registered_total", &[]), processes(&page, "unreadable"))
+    };
+    let set_mode = |mode| {
+        for agent in &agents {
+            std::fs::set_permissions(agent.path().unwrap(), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    assert_eq!(seen(), (AGENTS, 0));
+    set_mode(0);
+    assert_eq!(seen(), (AGENTS, AGENTS));
+    set_mode(0o644);
+    assert_eq!(seen(), (AGENTS, 0));
+    println!("DONE");
+}
+
+#[test]
+fn files_that_can_not_be_opened_for_a_while_are_not_added_twice() {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "stable::a_process_that_is_not_root", "--nocapture"]).env("TELERING_TEST_NOT_ROOT", "");
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("DONE"), "{out}\n{err}");
 }
 
 #[test]

@@ -205,3 +205,30 @@ fn recording_goes_on_at_full_speed_while_pages_are_asked_for() {
     assert!(agent.flush_now(Duration::from_secs(60)));
     assert_eq!(scrape(address).number("agent_memory_registered_total", &[]), 20_000);
 }
+
+#[test]
+fn on_an_unsuited_file_system_the_failing_call_is_named_and_the_endpoint_answers() {
+    const NO_FLOCK: &str = "#include <errno.h>\nint flock(int f, int o) { errno = ENOLCK; return -1; }\n";
+    const NO_MMAP: &str = "#define _GNU_SOURCE\n#include <errno.h>\n#include <sys/mman.h>\n#include <sys/syscall.h>\n\
+        #include <unistd.h>\nvoid *mmap(void *a, size_t l, int p, int f, int d, off_t o) {\n\
+        if (f & MAP_SHARED) { errno = ENODEV; return MAP_FAILED; }\n\
+        return (void *)syscall(SYS_mmap, a, l, p, f, d, o); }\n\
+        void *mmap64(void *a, size_t l, int p, int f, int d, off_t o) { return mmap(a, l, p, f, d, o); }\n";
+    for (call, source) in [("flock", NO_FLOCK), ("mmap", NO_MMAP)] {
+        let (scene, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (code, library) = (tools.path().join("failing.c"), tools.path().join("failing.so"));
+        std::fs::write(&code, source).unwrap();
+        let built = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &code]).status();
+        assert!(built.expect("a C compiler builds the failing calls").success());
+        let port = free_port();
+        let mut command = Job::new(scene.path(), port).command(0);
+        command.env("LD_PRELOAD", &library);
+        let mut rank = crate::rank::Rank { talking: crate::acceptance::Talking::start(command) };
+        let said = rank.ready();
+        let here = scene.path().to_str().unwrap();
+        assert!(said.iter().any(|warning| warning.contains(call) && warning.contains(here)), "{said:?}");
+        rank.move_bytes(7);
+        let page = scrape(local(port));
+        assert_eq!(page.number(TX, &[("agent_name", "agent-0")]), 7, "{call}");
+    }
+}

@@ -46,7 +46,7 @@ impl Directory {
         for entry in &entries {
             let wanted = match self.files.get(&entry.name) {
                 None => true,
-                Some(known) => matches!(known.what, What::Unfinished | What::Unreadable),
+                Some(known) => matches!(known.what, What::Unfinished | What::Unreadable | What::Shut(_)),
             };
             if wanted && entry.is_file {
                 self.look_at(open, entry, &times);

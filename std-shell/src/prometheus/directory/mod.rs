@@ -104,8 +104,10 @@ enum What {
     Locked,
     /// Being made.
     Unfinished,
-    /// Telemetry that can't be read, or a file that can't be opened.
+    /// Telemetry that can't be read.
     Unreadable,
+    /// A file that can't be opened now, with what was known of it.
+    Shut(Box<What>),
     /// Something else.
     Foreign,
 }
@@ -236,6 +238,7 @@ impl Directory {
                 self.taken.remove(&image.sample.labels);
                 self.gone_images.push_back(*image);
             }
+            What::Shut(before) => self.forget(name, *before),
             What::Ring(ring) => {
                 self.rivals += ring.rivals();
                 self.gone_rings.push_back((name.to_owned(), ring.sums));
@@ -286,6 +289,10 @@ impl Directory {
 
     fn look_at_file(&mut self, open: &Open, name: &OsStr, known: Option<What>, times: &Times) -> What {
         let known = match known {
+            Some(What::Shut(before)) => Some(*before),
+            other => other,
+        };
+        let known = match known {
             // Nobody writes it any more. Another file under the name has another inode, or was changed later.
             Some(What::Image(image)) if image.is_settled() && open.stamp(name).is_ok_and(|now| now == image.stamp) => {
                 return What::Image(image);
@@ -298,9 +305,14 @@ impl Directory {
                 known.into_iter().for_each(|known| self.forget(name, known));
                 return What::Foreign;
             }
-            Err(error) => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 known.into_iter().for_each(|known| self.forget(name, known));
-                return self.refused(name, Refused::Io("open it for reading", error));
+                return What::Foreign;
+            }
+            // It may be opened again later, and must not be added to a sum twice.
+            Err(error) => {
+                let refused = self.refused(name, Refused::Io("open it for reading", error));
+                return known.map_or(refused, |known| What::Shut(Box::new(known)));
             }
         };
         if self.options.only_own && !is_of_this_user(&stamp) {
@@ -419,8 +431,8 @@ impl Directory {
             // Replaced this very moment: the next look finds what it is.
             Ok(_) => What::Ring(ring),
             Err(error) => {
-                self.forget(name, What::Ring(ring));
-                self.refused(name, Refused::NeedsWrite(error))
+                self.refused(name, Refused::NeedsWrite(error));
+                What::Shut(Box::new(What::Ring(ring)))
             }
         }
     }

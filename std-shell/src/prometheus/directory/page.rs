@@ -96,7 +96,8 @@ impl Directory {
                 What::Ring(_) => 4,
                 What::Locked => 5,
                 What::Unfinished => 6,
-                What::Unreadable => 7,
+                What::Shut(before) if matches!(**before, What::Ring(_)) => 5,
+                What::Unreadable | What::Shut(_) => 7,
                 What::Foreign => 8,
             };
             counts[place] += 1;
