@@ -50,6 +50,8 @@ pub struct Builder {
     histogram_bounds: Option<Vec<u64>>,
     prometheus_port: Option<u16>,
     prometheus_local: Option<bool>,
+    multiproc_dir: Option<PathBuf>,
+    stale_ttl: Option<Duration>,
     close_patience: Duration,
     clock: Option<&'static Clock>,
     on_warning: Option<OnWarning>,
@@ -81,6 +83,8 @@ impl Builder {
             histogram_bounds: None,
             prometheus_port: None,
             prometheus_local: None,
+            multiproc_dir: None,
+            stale_ttl: None,
             close_patience: PATIENCE_DEFAULT,
             clock: None,
             on_warning: None,
@@ -136,6 +140,20 @@ impl Builder {
     /// The exporter `prometheus`: metrics on an HTTP endpoint, which all such agents of the process share.
     pub fn prometheus(mut self) -> Self {
         self.sink = Some(Sink::Chosen(ExporterChoice::Prometheus));
+        self
+    }
+
+    /// The exporter `prometheus_mp`: the file of this agent goes into `directory`, and one of all processes that do so
+    /// serves what is in it. Made with the permissions 0700 if it is missing.
+    pub fn prometheus_mp(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.sink = Some(Sink::Chosen(ExporterChoice::PrometheusMp));
+        self.multiproc_dir = Some(directory.into());
+        self
+    }
+
+    /// How long the exporter `prometheus_mp` serves the last numbers of an agent that is gone. Default 30 s.
+    pub fn stale_ttl(mut self, ttl: Duration) -> Self {
+        self.stale_ttl = Some(ttl);
         self
     }
 
@@ -378,6 +396,10 @@ impl Builder {
         }
         config.prometheus_port = self.prometheus_port.unwrap_or(config.prometheus_port);
         config.prometheus_local = self.prometheus_local.unwrap_or(config.prometheus_local);
+        config.stale_ttl = self.stale_ttl.unwrap_or(config.stale_ttl);
+        if let Some(directory) = &self.multiproc_dir {
+            config.multiproc_dir = Some(directory.clone());
+        }
         if let Some(rank) = &self.rank {
             config.rank = Some(rank.clone());
         }

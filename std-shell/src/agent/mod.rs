@@ -219,12 +219,13 @@ impl Telemetry {
         }
     }
 
-    /// Where Prometheus finds this agent: the address of the process's endpoint, with its true port. `None` without the
-    /// exporter `prometheus`, or after [`close`](Self::close).
+    /// Where Prometheus finds this agent: the address of the process's endpoint, with its true port. `None` without one
+    /// of the exporters `prometheus` and `prometheus_mp`, after [`close`](Self::close), and as long as another process
+    /// serves the directory of `prometheus_mp`.
     #[must_use]
     pub fn prometheus_address(&self) -> Option<SocketAddr> {
         let view = self.0.view.as_ref().filter(|view| fork::is_own(view.hot.id) && !view.is_closed())?;
-        view.endpoint
+        view.endpoint.as_ref()?.address()
     }
 
     /// Writes this agent's numbers for Prometheus, for programs that have a `/metrics` of their own; no port is opened.

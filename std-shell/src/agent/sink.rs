@@ -1,12 +1,14 @@
 //! The exporter of an agent: what was asked for, or a warning that says why there is none.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::builder::StartError;
+use super::view::Place;
 use super::{Agent, Telemetry};
 use crate::config::{Config, ExporterChoice};
 use crate::exporter::{self, Exporter, Linked, Nop, Prometheus, PrometheusSettings, Shm, ShmSettings, Who};
+use crate::prometheus::http::addresses;
+use crate::prometheus::multiproc::MultiProc;
 use crate::warn::{Warner, Warning, WarningKind};
 
 /// Where events go, as the program wants it.
@@ -39,13 +41,47 @@ impl Start {
     }
 }
 
+type Made = (Box<dyn Exporter>, Option<Place>);
+
+fn prometheus(config: &Config, start: &Start) -> Result<Made, Warning> {
+    let settings = PrometheusSettings { port: config.prometheus_port, local: config.prometheus_local };
+    match Prometheus::new(settings, &start.warner) {
+        Ok(exporter) => {
+            let address = exporter.address();
+            Ok((Box::new(exporter), Some(Place::Process(address))))
+        }
+        Err(message) => Err(Warning::new(WarningKind::Exporter, message)),
+    }
+}
+
+/// Where the directory can't be used, this process still serves its own numbers if nobody else has the address.
+fn prometheus_mp(config: &Config, who: &Who, start: &mut Start) -> Result<Made, Warning> {
+    let Some(directory) = &config.multiproc_dir else {
+        return Err(Warning::new(
+            WarningKind::Config,
+            "the exporter prometheus_mp needs a directory and there is none: set NIXL_TELEMETRY_MULTIPROC_DIR; nothing \
+             is exported",
+        ));
+    };
+    let places = addresses(config.prometheus_port, config.prometheus_local);
+    match MultiProc::new(directory, places, config, who.clone(), &start.warner) {
+        Ok(exporter) => {
+            let seat = exporter.seat();
+            Ok((Box::new(exporter), Some(Place::Directory(seat))))
+        }
+        Err(error) => {
+            let message = format!(
+                "the exporter prometheus_mp can't use its directory: {error}. Only the agents of this process are served; \
+                 name another directory in NIXL_TELEMETRY_MULTIPROC_DIR"
+            );
+            start.warn(Warning::new(WarningKind::File, message));
+            prometheus(config, start)
+        }
+    }
+}
+
 /// The exporter, and where it shows the agent to Prometheus.
-pub(super) fn make_exporter(
-    sink: Option<Sink>,
-    config: &Config,
-    who: &Who,
-    start: &mut Start,
-) -> Option<(Box<dyn Exporter>, Option<SocketAddr>)> {
+pub(super) fn make_exporter(sink: Option<Sink>, config: &Config, who: &Who, start: &mut Start) -> Option<Made> {
     let choice = match sink {
         Some(Sink::Own(exporter)) => return Some((exporter, None)),
         Some(Sink::Chosen(choice)) => choice,
@@ -53,16 +89,14 @@ pub(super) fn make_exporter(
     };
     let problem = match (choice, &config.dir) {
         (ExporterChoice::Nop, _) => return Some((Box::new(Nop), None)),
-        (ExporterChoice::Prometheus, _) => {
-            let settings = PrometheusSettings { port: config.prometheus_port, local: config.prometheus_local };
-            match Prometheus::new(settings, &start.warner) {
-                Ok(exporter) => {
-                    let address = exporter.address();
-                    return Some((Box::new(exporter), Some(address)));
-                }
-                Err(message) => Warning::new(WarningKind::Exporter, message),
-            }
-        }
+        (ExporterChoice::Prometheus, _) => match prometheus(config, start) {
+            Ok(made) => return Some(made),
+            Err(problem) => problem,
+        },
+        (ExporterChoice::PrometheusMp, _) => match prometheus_mp(config, who, start) {
+            Ok(made) => return Some(made),
+            Err(problem) => problem,
+        },
         (ExporterChoice::Shm, Some(directory)) => {
             let settings = ShmSettings {
                 directory: directory.clone(),

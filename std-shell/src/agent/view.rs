@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use telering_core::snapshot::Snapshot;
@@ -16,6 +16,7 @@ use super::registry;
 use crate::exporter::WRITER;
 use crate::file::fork;
 use crate::flush::{FlushHandle, Published, add_up};
+use crate::prometheus::multiproc::Seat;
 use crate::prometheus::{Exposition, Labels, Sample, dynamic_of, metrics_of};
 
 /// How long a scrape waits for the flushes that it asked for, all together.
@@ -34,7 +35,32 @@ pub(crate) struct View {
     /// When the agent was made: Unix microseconds.
     pub(crate) start_us: u64,
     /// Where the process's endpoint shows this agent, if it does.
-    pub(crate) endpoint: Option<SocketAddr>,
+    pub(crate) endpoint: Option<Place>,
+}
+
+/// Where an agent is shown to Prometheus.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// At the endpoint that the agents of this process share.
+    Process(SocketAddr),
+    /// Through its file, by whichever process serves the directory.
+    Directory(Weak<Seat>),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Place").field(&self.address()).finish()
+    }
+}
+
+impl Place {
+    /// The address, if this process serves it.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Place::Process(address) => Some(*address),
+            Place::Directory(seat) => seat.upgrade()?.address(),
+        }
+    }
 }
 
 /// The labels of an agent of this process, as NIXL's exporter has them. Of several agents of one name the first has
@@ -129,7 +155,8 @@ pub(crate) fn write_process(out: &mut (impl fmt::Write + ?Sized)) -> fmt::Result
 
 /// Writes the page of the process's endpoint: the agents with the exporter `prometheus`.
 pub(crate) fn write_endpoint(page: &mut String) {
-    let views: Vec<_> = registry::views().into_iter().filter(|view| view.endpoint.is_some()).collect();
+    let views: Vec<_> =
+        registry::views().into_iter().filter(|view| matches!(view.endpoint, Some(Place::Process(_)))).collect();
     // A String takes everything.
     let _ = write(&views, page);
 }

@@ -5,6 +5,8 @@
 //! | [`model`](self) | [`Sample`]: the numbers of one agent at one moment, and [`Labels`] that name it |
 //! | [`families`](self) | which metrics there are: names, types, help |
 //! | [`text`](self) | [`Exposition`]: many samples as one page of text, format 0.0.4 |
+//! | [`directory`](self) | the samples of all files of a directory; [`Service`]: a directory behind a port |
+//! | [`multiproc`](self) | the exporter `prometheus_mp`: one of many processes serves what all wrote |
 //! | [`http`] | [`http::Server`]: that page for whoever asks, slow and hostile askers included |
 //!
 //! Names, types and labels are those of NIXL's newest release line; what is ours alone starts with `telering_`.
@@ -21,14 +23,17 @@
 //! # Ok::<(), std::fmt::Error>(())
 //! ```
 
+mod directory;
 mod families;
 pub mod http;
 mod labels;
 mod model;
+pub(crate) mod multiproc;
 mod named;
 mod numbers;
 mod text;
 
+pub use directory::{Directory, DirectoryOptions, LabelSet, Service};
 pub use families::{Family, Kind};
 pub use labels::Labels;
 pub use model::Sample;

@@ -100,7 +100,7 @@ fn an_unknown_name_is_one_warning_that_lists_what_there_is() {
     fs::write(folder.path().join("libtelering_exporter_csv.so"), "").expect("written");
     fs::write(folder.path().join("libtelemetry_exporter_doca2.so"), "").expect("written");
     let warning = warning_of("cvs", folder.path());
-    for part in ["\"cvs\"", "BUFFER, NOP, prometheus, csv", "no libtelering_exporter_cvs.so in"] {
+    for part in ["\"cvs\"", "BUFFER, NOP, prometheus, prometheus_mp, csv", "no libtelering_exporter_cvs.so in"] {
         assert!(warning.contains(part), "{part}: {warning}");
     }
     assert!(warning_of("doca2", folder.path()).contains("only a plug-in of NIXL's"));

@@ -143,7 +143,9 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 /// Each histogram's buckets grow, end at infinity, and say as much as the count does.
 fn whole(name: &str, family: &Family) {
-    let mut groups: BTreeMap<Series, Vec<(&str, Option<f64>, u64)>> = BTreeMap::new();
+    // Suffix, bound, value.
+    type Lines<'a> = Vec<(&'a str, Option<f64>, u64)>;
+    let mut groups: BTreeMap<Series, Lines<'_>> = BTreeMap::new();
     for (known, series, value) in &family.lines {
         let mut group = series.clone();
         let bound = group.remove("le").map(|le| le.replace("+Inf", "inf").parse().expect("a bound"));

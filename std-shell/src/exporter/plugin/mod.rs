@@ -46,7 +46,7 @@ pub(crate) fn find(name: &str, folder: Option<&Path>) -> Result<Plugin, String> 
             return Ok(Plugin { path, loaded: None, context: None, events: Vec::new(), failing: [false; 2] });
         }
     }
-    let mut known = vec!["BUFFER".to_owned(), "NOP".to_owned(), "prometheus".to_owned()];
+    let mut known: Vec<_> = ["BUFFER", "NOP", "prometheus", "prometheus_mp"].map(str::to_owned).into();
     known.extend(registered());
     known.extend(folder.map(plugins_in).unwrap_or_default());
     known.dedup();

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -23,7 +24,7 @@ enum State {
     /// Asks: what came so far.
     Asking(Vec<u8>),
     /// Takes the head of the answer and the page: the bytes that it has.
-    Taking { head: Vec<u8>, page: String, sent: usize },
+    Taking { head: Vec<u8>, page: Arc<String>, sent: usize },
     /// Was given up.
     Over,
     /// Has its answer. What it still sends is thrown away: closing before that is read would reset the connection and
@@ -123,9 +124,9 @@ impl Connection {
     }
 
     /// Makes the answer and begins to send it. Says whether the connection goes on.
-    pub(super) fn answer(&mut self, request: Request, now: Instant, render: Option<&Render>) -> bool {
-        let (status, kind, page) = match (request.wanted, render) {
-            (Wanted::Metrics, Some(render)) => match rendered(render) {
+    pub(super) fn answer(&mut self, request: Request, now: Instant, page: Option<&mut Page<'_>>) -> bool {
+        let (status, kind, page) = match (request.wanted, page) {
+            (Wanted::Metrics, Some(page)) => match page.get() {
                 Some(page) => ("200 OK", CONTENT_TYPE, page),
                 None => plain("500 Internal Server Error", "the metrics could not be written"),
             },
@@ -141,7 +142,7 @@ impl Connection {
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
             page.len()
         );
-        let page = if request.head_only { String::new() } else { page };
+        let page = if request.head_only { Arc::default() } else { page };
         self.state = State::Taking { head: head.into_bytes(), page, sent: 0 };
         self.progress = now;
         self.send(now)
@@ -180,8 +181,26 @@ impl Drop for Connection {
     }
 }
 
-fn plain(status: &'static str, text: &str) -> (&'static str, &'static str, String) {
-    (status, "text/plain; charset=utf-8", format!("{text}\n"))
+fn plain(status: &'static str, text: &str) -> (&'static str, &'static str, Arc<String>) {
+    (status, "text/plain; charset=utf-8", Arc::new(format!("{text}\n")))
+}
+
+/// The page of one round: written when the first client asks for it, and the same for all who asked until then. Many
+/// who ask at once cost one page, not many.
+pub(super) struct Page<'a> {
+    render: &'a Render,
+    made: Option<Option<Arc<String>>>,
+}
+
+impl Page<'_> {
+    pub(super) fn new(render: &Render) -> Page<'_> {
+        Page { render, made: None }
+    }
+
+    /// `None` if it could not be written.
+    fn get(&mut self) -> Option<Arc<String>> {
+        self.made.get_or_insert_with(|| rendered(self.render).map(Arc::new)).clone()
+    }
 }
 
 fn rendered(render: &Render) -> Option<String> {

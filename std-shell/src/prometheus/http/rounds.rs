@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::connection::Connection;
+use super::connection::{Connection, Page};
 use super::listen::Listener;
 use super::request::{Request, Wanted};
 use super::{ANSWERS_MAX, CONNECTIONS_MAX, Render};
@@ -90,28 +90,13 @@ impl Rounds {
             }
             goes_on
         });
+        let mut page = Page::new(&self.render);
         for (place, request) in requests {
-            self.answer(&mut connections, place, request);
+            answer(&mut connections, place, request, &mut page);
         }
         // Those that an answer or its failure left over.
         connections.retain(|connection| !connection.is_over());
         self.connections = connections;
-    }
-
-    fn answer(&self, connections: &mut [Connection], place: usize, request: Request) {
-        if request.wanted == Wanted::Metrics {
-            let taking = connections.iter_mut().filter(|one| one.is_taking());
-            let mut taking: Vec<_> = taking.collect();
-            if taking.len() >= ANSWERS_MAX
-                && let Some(slowest) = taking.iter_mut().min_by_key(|one| one.progress)
-            {
-                slowest.give_up();
-            }
-        }
-        let connection = &mut connections[place];
-        if !connection.answer(request, Instant::now(), Some(&self.render)) {
-            connection.give_up();
-        }
     }
 
     fn accept(&mut self, now: Instant) {
@@ -133,6 +118,22 @@ impl Rounds {
                 }
             }
         }
+    }
+}
+
+fn answer(connections: &mut [Connection], place: usize, request: Request, page: &mut Page<'_>) {
+    if request.wanted == Wanted::Metrics {
+        let taking = connections.iter_mut().filter(|one| one.is_taking());
+        let mut taking: Vec<_> = taking.collect();
+        if taking.len() >= ANSWERS_MAX
+            && let Some(slowest) = taking.iter_mut().min_by_key(|one| one.progress)
+        {
+            slowest.give_up();
+        }
+    }
+    let connection = &mut connections[place];
+    if !connection.answer(request, Instant::now(), Some(page)) {
+        connection.give_up();
     }
 }
 
