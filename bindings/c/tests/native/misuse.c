@@ -72,8 +72,8 @@ static void made_up(void) {
 
 static void closed_and_of_another_kind(void) {
     telering_agent agent = open_agent("one");
-    telering_transfer transfer;
-    telering_backend backend;
+    telering_transfer transfer = {0};
+    telering_backend backend = {0};
     CHECK(telering_transfer_begin(agent, TELERING_WRITE, 1, 1, &transfer) == TELERING_OK);
     CHECK(telering_backend_open(agent, &backend) == TELERING_OK);
     /* A handle of one kind is none of the others. */
@@ -102,8 +102,8 @@ static void closed_and_of_another_kind(void) {
 
 static void nulls_and_nonsense(void) {
     telering_agent agent = open_agent("nulls"), other;
-    telering_transfer transfer;
-    telering_backend backend;
+    telering_transfer transfer = {0};
+    telering_backend backend = {0};
     CHECK(telering_agent_open(NULL, NULL, &other, NULL, 0) == null && other.handle == 0);
     CHECK(telering_agent_open("x", NULL, NULL, NULL, 0) == null);
     CHECK(telering_agent_open("\xff", NULL, &other, NULL, 0) == null);
@@ -187,8 +187,8 @@ static void races(void) {
 #ifndef NO_FORK
 static void in_a_child(void) {
     telering_agent agent = open_agent("parent");
-    telering_transfer transfer;
-    telering_backend backend;
+    telering_transfer transfer = {0};
+    telering_backend backend = {0};
     CHECK(telering_transfer_begin(agent, TELERING_WRITE, 1, 1, &transfer) == TELERING_OK);
     CHECK(telering_backend_open(agent, &backend) == TELERING_OK);
     pid_t child = fork();

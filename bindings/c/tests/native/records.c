@@ -20,7 +20,7 @@ static telering_options options(void) {
 }
 
 static telering_transfer transfer(telering_agent agent, uint32_t operation, uint64_t bytes) {
-    telering_transfer transfer;
+    telering_transfer transfer = {0};
     CHECK(telering_transfer_begin(agent, operation, bytes, 3, &transfer) == TELERING_OK);
     CHECK(telering_transfer_posted(transfer) == TELERING_OK);
     CHECK(telering_transfer_finish(transfer) == TELERING_OK);
@@ -72,7 +72,7 @@ static void everything(void) {
     CHECK(telering_agent_errors(agent, TELERING_NIXL_ERR_NOT_FOUND, &errors) == TELERING_OK && errors == 1);
     CHECK(telering_agent_errors(agent, TELERING_NIXL_ERR_CANCELED, &errors) == TELERING_OK && errors == 1);
 
-    telering_backend backend;
+    telering_backend backend = {0};
     CHECK(telering_backend_open(agent, &backend) == TELERING_OK);
     CHECK(telering_backend_add_event(backend, "rail_switch", 3) == TELERING_OK);
     CHECK(telering_backend_close(backend) == TELERING_OK);
@@ -102,7 +102,7 @@ static void take_back(void) {
     telering_options with = options();
     with.run_interval_ms = 3600000;
     telering_agent agent;
-    telering_backend backend;
+    telering_backend backend = {0};
     telering_backend_event events[4];
     size_t count;
     CHECK(telering_agent_open("take back", &with, &agent, NULL, 0) == TELERING_OK);
