@@ -10,7 +10,8 @@ fn root() -> PathBuf {
 /// All Rust sources of the workspace, in one string.
 fn sources() -> String {
     let mut text = String::new();
-    let mut folders: Vec<PathBuf> = ["core", "std-shell", "loom-tests", "bindings/c"].map(|name| root().join(name)).into();
+    let mut folders: Vec<PathBuf> =
+        ["core", "std-shell", "loom-tests", "bindings/c"].map(|name| root().join(name)).into();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.map(|entry| entry.expect("a readable folder").path()) {

@@ -104,8 +104,11 @@ fn an_unknown_name_is_one_warning_that_lists_what_there_is() {
         assert!(warning.contains(part), "{part}: {warning}");
     }
     assert!(warning_of("doca2", folder.path()).contains("only a plug-in of NIXL's"));
-    // A name is never a path.
+    // A name is never a path, not even one that would lead to a file.
+    fs::create_dir_all(folder.path().join("libtelering_exporter_a")).expect("made");
+    fs::write(folder.path().join("libtelering_exporter_a/x.so"), "text").expect("written");
     fs::write(folder.path().join("libtelering_exporter_x.so"), "text").expect("written");
+    assert!(warning_of("a/x", folder.path()).starts_with("there is no exporter"));
     for name in ["../x", "./x", "/etc/passwd", "a/../x", "x.so", "x\0", "x\n", "é", &"x".repeat(1000)] {
         let warning = warning_of(name, &folder.path().join("a"));
         assert!(warning.starts_with("there is no exporter"), "{warning}");

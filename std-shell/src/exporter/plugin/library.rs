@@ -13,7 +13,7 @@ use crate::exporter::AgentContext;
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
-    /// Events that were not taken, as the plug-in says.
+    /// Events that were not taken, as the plug-in says: any number.
     pub(super) lost: u64,
     /// Why, as the plug-in says; never empty.
     pub(super) message: String,
@@ -116,7 +116,7 @@ fn outcome(events: u64, call: impl FnOnce(&mut Failure) -> i32) -> Result<(), Fa
         [] => format!("it says no more than the number {status}"),
         text => String::from_utf8_lossy(text).into_owned(),
     };
-    Err(Failed { lost: failure.lost.min(events), message, gone: status == GONE })
+    Err(Failed { lost: failure.lost, message, gone: status == GONE })
 }
 
 /// An agent in the words of C. What it points to is never freed.
