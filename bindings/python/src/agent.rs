@@ -196,7 +196,6 @@ impl Agent {
     }
 
     /// Records a finished transfer that the program timed itself, in microseconds. It completed now.
-    #[pyo3(signature = (operation, bytes, descs = 1, *, post_us, xfer_us))]
     fn record_transfer(
         &self,
         py: Python<'_>,

@@ -33,7 +33,7 @@ mod _telering {
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
-    use crate::life::{after_fork, at_exit};
+    use crate::life::{after_fork, at_exit, enter_interpreter};
     #[pymodule_export]
     use crate::numbers::{Counts, Total};
     #[pymodule_export]

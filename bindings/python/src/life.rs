@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use telering::Telemetry;
 
@@ -82,6 +83,24 @@ pub(crate) fn enter(py: Python<'_>, living: &Arc<Living>) {
         if let Err(error) = py.import("telering._life").and_then(|module| module.call_method0("first_agent")) {
             error.write_unraisable(py, None);
         }
+    }
+}
+
+/// Called when an interpreter imports the package. Agents, forks and the end are those of one interpreter.
+///
+/// # Errors
+/// ImportError in any other interpreter of the process.
+#[pyfunction]
+pub(crate) fn enter_interpreter(py: Python<'_>) -> PyResult<()> {
+    static FIRST: AtomicUsize = AtomicUsize::new(0);
+    // Each interpreter has a module `sys` of its own.
+    let this = py.import("sys")?.as_ptr() as usize;
+    match FIRST.compare_exchange(0, this, Ordering::AcqRel, Ordering::Acquire) {
+        Err(first) if first != this => Err(PyImportError::new_err(
+            "telering works in one interpreter of a process, and another one imported it first: record there, or in a \
+             process of its own",
+        )),
+        _ => Ok(()),
     }
 }
 

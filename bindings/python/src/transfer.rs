@@ -45,10 +45,13 @@ impl XferTelemetry {
 /// Thrown away unfinished it records NIXL_ERR_CANCELED.
 #[pyclass(module = "telering", frozen, weakref)]
 pub(crate) struct Transfer {
+    // Goes before the agent: an unfinished one has an error to record, and the last to hold an agent closes it.
+    state: Mutex<State>,
     agent: Py<Agent>,
     /// Microseconds of the monotonic clock; 0 while telemetry is off.
     began_us: u64,
-    state: Mutex<State>,
+    bytes: u64,
+    descriptors: u32,
 }
 
 struct State {
@@ -56,6 +59,9 @@ struct State {
     /// What was told once: it doesn't change, and asking again costs nothing.
     told: Option<Py<XferTelemetry>>,
 }
+
+// The status that `failed` takes unless told another, as its signature and the stubs show it.
+const _: () = assert!(Status::Backend.code() == -3);
 
 /// The clock of Python's `time.monotonic_ns()` and of NIXL's `startTime`.
 fn monotonic_us() -> u64 {
@@ -69,7 +75,7 @@ impl Transfer {
         let of = agent.get();
         let began_us = if of.is_off() { 0 } else { monotonic_us() };
         let transfer = of.telemetry().begin_transfer(operation, bytes, descriptors);
-        Transfer { agent, began_us, state: Mutex::new(State { transfer, told: None }) }
+        Transfer { agent, began_us, bytes, descriptors, state: Mutex::new(State { transfer, told: None }) }
     }
 
     pub(crate) fn belongs_to(&self, agent: &Agent) -> bool {
@@ -92,13 +98,13 @@ impl Transfer {
         if let Some(told) = &state.told {
             return Ok(Some(told.clone_ref(py)));
         }
-        let Some(telemetry) = state.transfer.telemetry() else { return Ok(None) };
+        let Some((post_duration, xfer_duration)) = state.transfer.durations_us() else { return Ok(None) };
         let new = XferTelemetry {
             start_time: self.began_us,
-            post_duration: telemetry.post_duration.as_micros() as u64,
-            xfer_duration: telemetry.xfer_duration.as_micros() as u64,
-            total_bytes: telemetry.total_bytes,
-            desc_count: telemetry.descriptor_count,
+            post_duration,
+            xfer_duration,
+            total_bytes: self.bytes,
+            desc_count: self.descriptors.into(),
         };
         let told = Py::new(py, new)?;
         state.told = Some(told.clone_ref(py));
@@ -128,7 +134,7 @@ impl Transfer {
     }
 
     /// The transfer failed: one error event. A second call, or one after `done`, does nothing.
-    #[pyo3(signature = (status = Status::Backend.code().into()))]
+    #[pyo3(signature = (status = -3), text_signature = "($self, /, status=-3)")]
     fn failed(&self, py: Python<'_>, status: i64) -> PyResult<()> {
         self.fail_with(py, values::status(status)?)
     }

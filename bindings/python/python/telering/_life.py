@@ -9,6 +9,7 @@ from . import _telering
 
 def install() -> None:
     """Called once, when the package is imported."""
+    _telering.enter_interpreter()
     atexit.register(_telering.at_exit)
     os.register_at_fork(after_in_child=_telering.after_fork)
 
