@@ -56,7 +56,8 @@ impl Agent {
     #[pyo3(signature = (
         name, capture_telemetry = false, *, enable = None, dir = None, buffer_size = None, run_interval = None,
         staging_records = None, metrics = None, rank = None, file_mode = None, histogram_buckets_us = None,
-        close_patience = None, strict = false, ignore_environment = false
+        close_patience = None, exporter = None, prometheus_port = None, prometheus_local = None, strict = false,
+        ignore_environment = false
     ))]
     #[allow(clippy::too_many_arguments)] // Keywords of one Python call.
     fn new(
@@ -73,6 +74,9 @@ impl Agent {
         file_mode: Option<u32>,
         histogram_buckets_us: Option<Vec<u64>>,
         close_patience: Option<f64>,
+        exporter: Option<&Bound<'_, PyString>>,
+        prometheus_port: Option<u16>,
+        prometheus_local: Option<bool>,
         strict: bool,
         ignore_environment: bool,
     ) -> PyResult<Agent> {
@@ -110,6 +114,19 @@ impl Agent {
         }
         if let Some(patience) = close_patience {
             builder = builder.close_patience(values::seconds(patience, "close_patience")?);
+        }
+        if let Some(name) = exporter {
+            builder = match name.to_string_lossy().to_ascii_lowercase().as_str() {
+                "nop" => builder.nop(),
+                "prometheus" => builder.prometheus(),
+                _ => return Err(values::unknown_exporter(name)),
+            };
+        }
+        if let Some(port) = prometheus_port {
+            builder = builder.prometheus_port(port);
+        }
+        if let Some(local) = prometheus_local {
+            builder = builder.prometheus_local(local);
         }
         let heard = Arc::clone(&notes);
         let builder = builder.on_warning(move |warning| heard.hear(warning));
@@ -248,6 +265,22 @@ impl Agent {
     /// Application events recorded, exported and lost, as of the last flush.
     fn counts(&self) -> Counts {
         self.telemetry().counts().into()
+    }
+
+    /// This agent's numbers as text for Prometheus, for programs that have a /metrics of their own; no port is opened.
+    /// Empty while telemetry is off.
+    fn render_prometheus(&self, py: Python<'_>) -> String {
+        let mut page = String::new();
+        // It may wait for a flush. Writing to a String does not fail.
+        let _ = life::detached(py, || self.telemetry().render_prometheus(&mut page));
+        self.tell(py);
+        page
+    }
+
+    /// Where Prometheus finds this agent: host and port, with the true one. None without the exporter "prometheus".
+    #[getter]
+    fn prometheus_address(&self) -> Option<(String, u16)> {
+        self.telemetry().prometheus_address().map(|address| (address.ip().to_string(), address.port()))
     }
 
     /// Exports what was recorded before this call; False if that took longer than `timeout` seconds.

@@ -5,7 +5,7 @@
 //! | [`agent`] | `Agent`: settings, recording, counts, closing |
 //! | [`transfer`] | `Transfer` and `XferTelemetry`: one transfer, and what it did |
 //! | [`backend`] | `Backend` and `BackendEvent`: a backend's own events |
-//! | [`numbers`] | `Counts` and `Total`: what an agent counted |
+//! | [`numbers`] | `Counts` and `Total`: what an agent counted; all agents' numbers for Prometheus |
 //! | [`values`] | numbers, names, statuses and durations as Python gives them |
 //! | [`notes`] | warnings: kept until a Python thread comes by, then told to `logging` |
 //! | [`life`] | which agents live; forks, the end of the interpreter, waiting without the interpreter's lock |
@@ -35,7 +35,7 @@ mod _telering {
     #[pymodule_export]
     use crate::life::{after_fork, at_exit, enter_interpreter};
     #[pymodule_export]
-    use crate::numbers::{Counts, Total};
+    use crate::numbers::{Counts, Total, render_prometheus};
     #[pymodule_export]
     use crate::transfer::{Transfer, XferTelemetry};
     #[pymodule_export]
@@ -45,4 +45,8 @@ mod _telering {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// The content type of what `render_prometheus` returns.
+    #[pymodule_export]
+    const PROMETHEUS_CONTENT_TYPE: &str = telering::prometheus::CONTENT_TYPE;
 }

@@ -5,6 +5,8 @@ use pyo3::types::PyDict;
 use telering::core::snapshot::{self, Flow, Snapshot};
 use telering::core::{Status, names};
 
+use crate::life;
+
 /// Application events: `recorded == exported + lost` when nothing is being recorded.
 #[pyclass(module = "telering", frozen, eq, get_all)]
 #[derive(PartialEq)]
@@ -82,4 +84,13 @@ pub(crate) fn totals<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<Boun
         by_name.set_item(status.text(), Total { sum: count, count, last: u64::from(count > 0) })?;
     }
     Ok(by_name)
+}
+
+/// The numbers of all agents of this process as text for Prometheus, whatever they export.
+#[pyfunction]
+pub(crate) fn render_prometheus(py: Python<'_>) -> String {
+    let mut page = String::new();
+    // It may wait for flushes. Writing to a String does not fail.
+    let _ = life::detached(py, || telering::prometheus::render(&mut page));
+    page
 }

@@ -8,11 +8,13 @@
 //! |---|---|---|
 //! | `.._ENABLE` | y yes on true enable 1, or n no off false disable 0, in any case | off |
 //! | `.._DIR` | the directory of telemetry files | none |
-//! | `.._EXPORTER` | `BUFFER`, `NOP`, or the name of another exporter; case counts | from `.._DIR` |
+//! | `.._EXPORTER` | `BUFFER`, `NOP`, `prometheus`, or the name of another exporter; case counts | from `.._DIR` |
 //! | `.._BUFFER_SIZE` | events in a telemetry file, 1 to 2^24, rounded up to a power of two, at least 64 | 4096 |
 //! | `.._RUN_INTERVAL` | milliseconds between two flushes, 1 to 3,600,000 | 100 |
 //! | `.._ENABLED_METRICS` | patterns of event names, separated by commas: see [`Allowlist`] | all |
 //! | `.._HISTOGRAM_BUCKETS_US` | bounds, separated by commas: see [`parse_histogram_bounds`] | NIXL's 18 |
+//! | `.._PROMETHEUS_PORT` | port of the metrics, 0 to 65535; 0 is any free one | 9090 |
+//! | `.._PROMETHEUS_LOCAL` | whether they are served on the loopback interface only; words as for `.._ENABLE` | no |
 //! | `.._RANK_ENV` | the variable that holds this process's rank | `LOCAL_RANK` |
 //! | `TELERING_STAGING_RECORDS` | records in each thread's staging ring, 1 to 2^20, rounded as above | 16384 |
 //! | `TELERING_FILE_MODE` | permissions of telemetry files, octal, 0400 to 0777 | 0644 |
@@ -55,6 +57,9 @@ pub const FILE_MODE_DEFAULT: u32 = 0o644;
 /// The permissions that a telemetry file may have: its owner can read it, no special bits.
 pub const FILE_MODES: RangeInclusive<u32> = 0o400..=0o777;
 
+/// The port of the metrics when nothing else is asked for.
+pub const PROMETHEUS_PORT_DEFAULT: u16 = 9090;
+
 /// Whether the environment wants telemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Enable {
@@ -75,6 +80,8 @@ pub enum ExporterChoice {
     Shm,
     /// None; events are counted and dropped: `NOP` in the environment.
     Nop,
+    /// Metrics on an HTTP endpoint: `prometheus` in the environment.
+    Prometheus,
     /// Another one, by its name as the environment has it, not checked yet.
     Named(String),
 }
@@ -94,6 +101,7 @@ impl ExporterChoice {
             "" => None,
             "BUFFER" => Some(ExporterChoice::Shm),
             "NOP" => Some(ExporterChoice::Nop),
+            "prometheus" => Some(ExporterChoice::Prometheus),
             other => Some(ExporterChoice::Named(String::from(other))),
         }
     }
@@ -104,6 +112,7 @@ impl ExporterChoice {
         match self {
             ExporterChoice::Shm => "BUFFER",
             ExporterChoice::Nop => "NOP",
+            ExporterChoice::Prometheus => "prometheus",
             ExporterChoice::Named(name) => name,
         }
     }
@@ -135,6 +144,10 @@ pub struct Config {
     /// Upper bounds of the latency histograms in microseconds, inclusive, each larger than the one before, 1 to
     /// [`HISTOGRAM_BOUNDS_MAX`] of them.
     pub histogram_bounds: Vec<u64>,
+    /// Port of the metrics, 0 for any free one.
+    pub prometheus_port: u16,
+    /// Whether the metrics are served on the loopback interface only.
+    pub prometheus_local: bool,
 }
 
 impl Default for Config {
@@ -150,6 +163,8 @@ impl Default for Config {
             rank: None,
             file_mode: FILE_MODE_DEFAULT,
             histogram_bounds: DEFAULT_BOUNDS.to_vec(),
+            prometheus_port: PROMETHEUS_PORT_DEFAULT,
+            prometheus_local: false,
         }
     }
 }
@@ -189,6 +204,8 @@ impl Config {
             rank: rank_variable.as_deref().and_then(|variable| rank(&mut env, variable)),
             file_mode: file_mode(&mut env),
             histogram_bounds: histogram_bounds(&mut env),
+            prometheus_port: prometheus_port(&mut env),
+            prometheus_local: prometheus_local(&mut env),
         };
         let unknown = known::unknown(names, rank_variable.as_deref());
         env.warnings.extend(limited(unknown, "variables like these"));
@@ -286,6 +303,25 @@ fn file_mode(env: &mut Environment<'_>) -> u32 {
         Ok(_) => env.warn_of(&setting, &instead),
     }
     FILE_MODE_DEFAULT
+}
+
+fn prometheus_port(env: &mut Environment<'_>) -> u16 {
+    let default = PROMETHEUS_PORT_DEFAULT;
+    let port = env.number(known::PROMETHEUS_PORT, 0..=65535, "(0 is any free port)", default.into());
+    u16::try_from(port).unwrap_or(default)
+}
+
+/// A word that is not known keeps strangers out.
+fn prometheus_local(env: &mut Environment<'_>) -> bool {
+    let Some(setting) = env.setting(known::PROMETHEUS_LOCAL) else { return false };
+    setting.value.to_str().and_then(parse::yes_or_no).unwrap_or_else(|| {
+        let words = parse::WORDS;
+        env.warn_of(
+            &setting,
+            &format!("that is none of {words}; only this machine can scrape the metrics, as for yes"),
+        );
+        true
+    })
 }
 
 fn histogram_bounds(env: &mut Environment<'_>) -> Vec<u64> {

@@ -132,7 +132,7 @@ fn an_exporter_is_named_exactly() {
     let exporter = |name| quiet("NIXL_TELEMETRY_EXPORTER", name).exporter;
     assert_eq!(exporter("BUFFER"), Some(ExporterChoice::Shm));
     assert_eq!(exporter("NOP"), Some(ExporterChoice::Nop));
-    assert_eq!(exporter("prometheus"), Some(ExporterChoice::Named(String::from("prometheus"))));
+    assert_eq!(exporter("prometheus"), Some(ExporterChoice::Prometheus));
     assert_eq!(exporter("buffer").as_ref().map(ExporterChoice::name), Some("buffer"));
     assert_eq!(exporter(""), None);
 }

@@ -15,6 +15,7 @@ package `telering_reader` reads the files.
 from . import _life
 from ._status import Status
 from ._telering import (
+    PROMETHEUS_CONTENT_TYPE,
     Agent,
     Backend,
     BackendEvent,
@@ -24,11 +25,13 @@ from ._telering import (
     Transfer,
     XferTelemetry,
     __version__,
+    render_prometheus,
 )
 
 _life.install()
 
 __all__ = [
+    "PROMETHEUS_CONTENT_TYPE",
     "Agent",
     "Backend",
     "BackendEvent",
@@ -39,4 +42,5 @@ __all__ = [
     "Transfer",
     "XferTelemetry",
     "__version__",
+    "render_prometheus",
 ]
