@@ -41,10 +41,14 @@ def test_the_blocks_of_the_document_run_in_order(tmp_path, capsys):
     assert items(tmp_path / "decode-0") == []
 
 
-def test_the_readme_and_the_docstring_run(capsys):
+def test_the_readmes_and_the_docstring_run(capsys):
     (block,) = blocks(ROOT / "bindings/python/README.md")
     exec(block, {})
     assert "Total bytes: 65536" in capsys.readouterr().out
+    found = [block for block in blocks(ROOT / "README.md") if "import telering\n" in block]
+    assert len(found) == 1
+    exec(found[0], {})
+    assert "Transfer duration:" in capsys.readouterr().out
     assert doctest.testmod(telering) == (0, 3)
 
 
