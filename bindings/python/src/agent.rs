@@ -134,7 +134,7 @@ impl Agent {
         let started = life::detached(py, || builder.try_build());
         let telemetry = started.map_err(|error| StartError::new_err(error.to_string()))?;
         let off = telemetry.mode() == Mode::Off;
-        let living = Arc::new(Living { telemetry, notes });
+        let living = Arc::new(Living::new(telemetry, notes));
         life::enter(py, &living);
         living.notes.tell(py);
         Ok(Agent { living, off, closed: AtomicBool::new(false) })
@@ -320,7 +320,7 @@ impl Agent {
 impl Drop for Agent {
     /// The last reference went: the agent closes, without the interpreter's lock while it waits.
     fn drop(&mut self) {
-        if self.closed() || self.off {
+        if self.closed() || self.off || self.living.is_parents.load(Ordering::Relaxed) {
             return;
         }
         Python::try_attach(|py| {

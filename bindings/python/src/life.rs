@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
-use telering::Telemetry;
+use telering::warn::{Warning, WarningKind};
+use telering::{Mode, Telemetry};
 
 use crate::notes::Notes;
 
@@ -30,6 +31,26 @@ static AGENTS: Mutex<Vec<Weak<Living>>> = Mutex::new(Vec::new());
 pub(crate) struct Living {
     pub(crate) telemetry: Telemetry,
     pub(crate) notes: Arc<Notes>,
+    /// This process is a child that was forked from the agent's.
+    pub(crate) is_parents: AtomicBool,
+}
+
+impl Living {
+    pub(crate) fn new(telemetry: Telemetry, notes: Arc<Notes>) -> Living {
+        Living { telemetry, notes, is_parents: AtomicBool::new(false) }
+    }
+
+    /// Whoever uses the agent in this child hears of it once. Whoever doesn't hears nothing.
+    fn stays_with_the_parent(&self) {
+        if !self.is_parents.swap(true, Ordering::Relaxed) && self.telemetry.mode() != Mode::Off {
+            let message = format!(
+                "the agent {:?} was made before this process was forked: it records nothing here; make another one in \
+                 this process",
+                self.telemetry.name()
+            );
+            self.notes.hear(&Warning::new(WarningKind::Fork, message));
+        }
+    }
 }
 
 /// Whether the interpreter has begun to end.
@@ -126,8 +147,9 @@ pub(crate) fn at_exit(py: Python<'_>) {
 /// Called in a forked child: the parent's agents are the parent's, and nobody else is in here.
 #[pyfunction]
 pub(crate) fn after_fork() {
-    agents().clear();
     INSIDE.store(0, Ordering::Release);
     EXITING.store(false, Ordering::Release);
     PREPARED.store(0, Ordering::Release);
+    let parents = std::mem::take(&mut *agents());
+    parents.iter().filter_map(Weak::upgrade).for_each(|agent| agent.stays_with_the_parent());
 }

@@ -10,8 +10,11 @@ from conftest import LIMIT_SECONDS, items, run_program, start_program
 from telering_reader import Reader, scan
 
 FORKS = """
-import os, sys, threading, time, warnings
+import logging, os, sys, threading, time, warnings
 import telering
+
+said = []
+logging.getLogger("telering").addFilter(lambda record: said.append(record.getMessage()) and False)
 
 # From 3.12 on Python warns of every fork of a process with threads, which is what this is about.
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -41,6 +44,7 @@ def child(number):
     transfer.done()
     assert agent.flush() and agent.counts().recorded == 0 and agent.path is None
     assert agent.close().recorded == 0
+    assert len(said) == 1 and "forked" in said[0], said
     own = telering.Agent(f"child-{number}", True, enable=True, dir=directory)
     with own.transfer("write", number) as mine:
         mine.posted()
@@ -72,7 +76,7 @@ stop.set()
 thread.join()
 transfer.done()
 counts = agent.close()
-assert counts.lost == 0, counts
+assert counts.lost == 0 and not said, (counts, said)
 print(recorded, counts.recorded)
 """
 
