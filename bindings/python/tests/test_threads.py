@@ -104,8 +104,8 @@ def test_recording_goes_on_while_another_thread_closes(tmp_path):
         assert len(items(agent.path)) == counts.exported > 0
 
 
-def other_threads_run_during(wait):
-    """Whether another Python thread runs while `wait()` does; tries until it has seen that, or often enough."""
+def other_threads_run_during(wait, prepare, tries=1000):
+    """Whether another Python thread runs while `wait(prepare())` does; tries until it has seen that, or so often."""
     ran, stop = [0], threading.Event()
 
     def tick():
@@ -118,9 +118,10 @@ def other_threads_run_during(wait):
     # Now the lock changes hands only where it is given up.
     sys.setswitchinterval(1000)
     try:
-        for _ in range(500):
+        for _ in range(tries):
+            prepared = [prepare()]
             before = ran[0]
-            wait()
+            wait(prepared.pop())
             if ran[0] != before:
                 return True
         return False
@@ -131,22 +132,20 @@ def other_threads_run_during(wait):
 
 
 def test_flushing_closing_and_dropping_let_other_threads_run(tmp_path):
-    agent = telering.Agent("flushed", enable=True, dir=tmp_path)
-    assert other_threads_run_during(agent.flush)
+    def busy():
+        agent = telering.Agent("agent", enable=True, dir=tmp_path, run_interval=3600)
+        # The wait for a flush of so much is long enough to be seen.
+        for _ in range(2000):
+            agent.record_transfer("write", 1, 1, 1, 1)
+        return agent
 
-    waiting = [telering.Agent(f"closed-{number}", enable=True, dir=tmp_path / "c") for number in range(100)]
-    for one in waiting:
-        one.event("x", 1)
-    assert other_threads_run_during(lambda: waiting and waiting.pop().close())
-
-    dropped = [telering.Agent(f"dropped-{number}", enable=True, dir=tmp_path / "d") for number in range(100)]
-    for one in dropped:
-        one.event("x", 1)
-    del one
-    assert other_threads_run_during(lambda: dropped and dropped.pop() and None)
-
+    assert other_threads_run_during(lambda agent: agent.flush(), busy)
+    assert other_threads_run_during(lambda agent: agent.close(), busy)
+    # The last reference goes with the call's.
+    assert other_threads_run_during(lambda agent: None, busy)
     # What this test would see if they did not.
-    assert not other_threads_run_during(lambda: agent.event("x", 1))
+    kept = []
+    assert not other_threads_run_during(kept.append, busy, tries=20)
 
 
 def test_starting_lets_other_threads_run_while_the_folder_is_locked(tmp_path):
