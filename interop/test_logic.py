@@ -150,6 +150,12 @@ class Metrics(unittest.TestCase):
             self.assertTrue(wrong, after)
             self.assertRegex("\n".join(wrong), expected)
 
+    def test_a_histogram_is_unexpected_only_where_nixl_has_it(self):
+        ours = OUR_PAGE + "# TYPE agent_xfer_time_us histogram\nagent_xfer_time_us_sum 3\n"
+        self.assertEqual(metrics.differences(NIXL_PAGE, ours), [])
+        nixl = NIXL_PAGE + "# TYPE agent_xfer_time_us histogram\nagent_xfer_time_us_count 3\n"
+        self.assertEqual(len(metrics.differences(nixl, ours)), 2)
+
     def test_a_series_that_comes_twice_is_seen(self):
         with self.assertRaisesRegex(Failed, "comes twice"):
             metrics.parse(OUR_PAGE + "telering_build_info{writer=\"x\",agent_name=\"twin\"} 2\n")

@@ -75,17 +75,15 @@ pub(super) fn write_label(out: &mut (impl Write + ?Sized), name: &str, value: &s
     out.write_char('"')
 }
 
-/// The text format escapes three characters of a value and takes all others as they are. NUL alone can't be
-/// sent: Prometheus takes it for the end of the page, so U+FFFD stands for it.
+/// The text format escapes three characters of a value and takes all others as they are, control characters too.
 fn write_escaped(out: &mut (impl Write + ?Sized), value: &str) -> fmt::Result {
     let mut rest = value;
-    while let Some(at) = rest.find(['\\', '"', '\n', '\0']) {
+    while let Some(at) = rest.find(['\\', '"', '\n']) {
         out.write_str(&rest[..at])?;
         out.write_str(match rest.as_bytes()[at] {
             b'\\' => "\\\\",
             b'"' => "\\\"",
-            b'\n' => "\\n",
-            _ => "\u{fffd}",
+            _ => "\\n",
         })?;
         rest = &rest[at + 1..];
     }
