@@ -303,10 +303,12 @@ Examples:
   telering demo --seconds 10 --agents 4 --threads 2
   telering demo --rate 0 --seconds 3             flat out
   telering demo --dir /tmp/telemetry --json
+  NIXL_TELEMETRY_EXPORTER=prometheus telering demo --environment --hold 60
 
 Exit status: 0 all numbers agree, 1 they don't, 2 the demo can't run.")]
 pub(crate) struct DemoArguments {
-    /// Where the telemetry files go. Made if missing; a new one under the temporary directory if not given.
+    /// Where the telemetry files go. Made if missing; a new one under the temporary directory if not given,
+    /// or what the environment says with --environment.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -330,6 +332,14 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) rate: u64,
 
+    /// How long the agents stay after the last transfer, so that somebody can look at their last numbers.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = hold)]
+    pub(crate) hold: f64,
+
+    /// Take the exporter, its settings and the rank from the environment, as a program of yours would.
+    #[arg(long)]
+    pub(crate) environment: bool,
+
     /// Print one JSON object of what was moved and recorded, nothing else.
     #[arg(long)]
     pub(crate) json: bool,
@@ -340,6 +350,10 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
         _ => Err("write a number of seconds over 0, at most 86400".to_owned()),
     }
+}
+
+fn hold(text: &str) -> Result<f64, String> {
+    if text == "0" { Ok(0.0) } else { seconds(text) }
 }
 
 /// Print the completion script of a shell.

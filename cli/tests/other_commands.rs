@@ -154,6 +154,26 @@ fn the_demo_moves_data_and_its_files_hold_what_it_moved() {
 }
 
 #[test]
+fn the_demo_takes_its_exporter_from_the_environment_and_tells_each_agent_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let demo = |exporter: &str| {
+        let arguments = ["demo", "--environment", "--hold", "0.1", "--seconds", "0.3", "--json"];
+        let mut command = telering();
+        command.args(arguments).env("NIXL_TELEMETRY_EXPORTER", exporter).env("NIXL_TELEMETRY_DIR", dir.path());
+        let told: Value = serde_json::from_str(&common::ran(command.output().unwrap()).succeeded().out).unwrap();
+        for number in ["tx_bytes", "rx_bytes", "tx_requests", "rx_requests", "errors", "memory_registered"] {
+            let sum: u64 = told["agents"].as_array().unwrap().iter().map(|agent| agent[number].as_u64().unwrap()).sum();
+            assert_eq!(json!(sum), told[number], "{number}");
+        }
+        assert_eq!((&told["right"], &told["agents"][1]["name"]), (&json!(true), &json!("demo-1")));
+        told["path"].as_array().unwrap().len()
+    };
+    assert_eq!(demo("NOP"), 0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "an exporter without files makes none");
+    assert_eq!(demo("BUFFER"), 2);
+}
+
+#[test]
 fn the_demo_ends_with_its_verdict_the_file_and_the_next_commands() {
     let dir = tempfile::tempdir().unwrap();
     let temporary = telering().args(["demo", "--seconds", "0.3"]).env("TMPDIR", dir.path()).output().unwrap();
