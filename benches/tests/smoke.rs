@@ -49,7 +49,7 @@ fn every_bar_is_measured_that_needs_no_network() {
     // The two that no machine is too slow for.
     assert_eq!((value("counted"), value("faults")), (Some(100.0), Some(0.0)));
     let (bars, rows) = (table::bars(&found.outcomes), table::rows(&found.report));
-    assert_eq!((bars.lines().count(), rows.lines().count()), (15, found.report.lines.len() + 2));
+    assert_eq!((bars.lines().count(), rows.lines().count()), (17, found.report.lines.len() + 2));
     let picture = plot::svg(&found.report);
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n") && !picture.contains("NaN"), "{picture}");
 }

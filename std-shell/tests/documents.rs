@@ -7,17 +7,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// All Rust sources of the workspace, in one string.
+/// All sources that hold tests, in one string.
 fn sources() -> String {
     let mut text = String::new();
     let mut folders: Vec<PathBuf> =
-        ["core", "std-shell", "loom-tests", "bindings/c"].map(|name| root().join(name)).into();
+        ["core", "std-shell", "loom-tests", "bindings"].map(|name| root().join(name)).into();
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.map(|entry| entry.expect("a readable folder").path()) {
             if path.is_dir() && !path.ends_with("target") {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
+            } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "py") {
                 text += &fs::read_to_string(path).expect("a source file");
             }
         }
@@ -41,7 +41,7 @@ fn every_test_and_path_that_the_architecture_names_exists() {
         if is_word && name.matches('_').count() > 2 {
             tests += 1;
             assert!(
-                sources.contains(&format!("fn {name}(")),
+                ["fn", "def"].iter().any(|keyword| sources.contains(&format!("{keyword} {name}("))),
                 "docs/architecture.md names the test {name}, which is gone"
             );
         } else if name.contains('/') && !name.contains(' ') {
