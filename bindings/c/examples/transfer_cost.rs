@@ -4,6 +4,7 @@
 //! it. Short slices of each take turns; the median of their quotients is what counts. Ends with 1 if it is above the
 //! limit.
 
+use std::ffi::c_char;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,13 @@ const SLICE: u64 = 4000;
 
 type Begin = unsafe extern "C" fn(u64, u32, u64, u32, *mut u64) -> i32;
 type OnTransfer = unsafe extern "C" fn(u64) -> i32;
-type OpenAgent =
-    unsafe extern "C" fn(*const i8, *const telering_c::exports::agent::Options, *mut u64, *mut i8, usize) -> i32;
+type OpenAgent = unsafe extern "C" fn(
+    *const c_char,
+    *const telering_c::exports::agent::Options,
+    *mut u64,
+    *mut c_char,
+    usize,
+) -> i32;
 
 /// The C interface, as a loader finds it.
 struct C {
