@@ -90,7 +90,7 @@ typedef struct telering_options {
     uint64_t buffer_size;        /* events in the telemetry file */
     uint64_t run_interval_ms;    /* longest time between two flushes */
     uint64_t staging_records;    /* records in each thread's ring */
-    uint64_t close_patience_ms;  /* how long closing may take, plus 1 */
+    uint64_t close_patience_ms;  /* how long closing may take; default 2000, UINT64_MAX: not at all */
     uint32_t file_mode;          /* permissions of the telemetry file: 0600 */
     uint32_t reserved;           /* 0 */
     telering_on_warning on_warning; /* null: warnings are lines on stderr */
@@ -153,8 +153,8 @@ telering_status telering_agent_total(telering_agent agent, uint32_t event_type, 
 /* How many errors of a status (-1 to -12) there were. */
 telering_status telering_agent_errors(telering_agent agent, telering_status status, uint64_t *count);
 
-/* The agent's numbers as text for Prometheus, classic format 0.0.4, for a /metrics of your own. Numbers move between
- * two calls: take a buffer with room to spare. */
+/* The agent's numbers as text for Prometheus, for a /metrics of your own with the content type
+ * "text/plain; version=0.0.4; charset=utf-8". Numbers move between two calls: take a buffer with room to spare. */
 telering_status telering_agent_render_prometheus(telering_agent agent, char *buffer, size_t capacity, size_t *length);
 
 /* The same for all agents of this process. */

@@ -252,7 +252,7 @@ public:
         raw.buffer_size = options.bufferSize;
         raw.run_interval_ms = positive(options.runInterval);
         raw.staging_records = options.stagingRecords;
-        raw.close_patience_ms = positive(options.closePatience) + 1;
+        raw.close_patience_ms = options.closePatience.count() > 0 ? positive(options.closePatience) : UINT64_MAX;
         raw.file_mode = options.fileMode;
         if (options.onWarning) {
             hearer_ = std::make_unique<OnWarning>(options.onWarning);

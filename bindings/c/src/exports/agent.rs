@@ -14,6 +14,9 @@ use crate::agents::{self, Open};
 use crate::pointer::{copy_text, optional, optional_path, put, text};
 use crate::{Status, guarded};
 
+/// A day is as good as for ever, and no time that can't be waited for.
+const LONGEST_MS: u64 = 86_400_000;
+
 /// `telering_options`. Zeros are the defaults.
 #[derive(Debug)]
 #[repr(C)]
@@ -44,7 +47,7 @@ pub struct Options {
     pub run_interval_ms: u64,
     /// Records of each thread, 0 for the default.
     pub staging_records: u64,
-    /// Milliseconds plus 1, 0 for the default.
+    /// Milliseconds, 0 for the default, the largest number for none.
     pub close_patience_ms: u64,
     /// Permission bits, 0 for the default.
     pub file_mode: u32,
@@ -138,8 +141,10 @@ pub unsafe extern "C" fn telering_agent_open(
             if options.staging_records != 0 {
                 builder = builder.staging_records(options.staging_records as usize);
             }
-            if options.close_patience_ms != 0 {
-                builder = builder.close_patience(Duration::from_millis(options.close_patience_ms - 1));
+            match options.close_patience_ms {
+                0 => {}
+                u64::MAX => builder = builder.close_patience(Duration::ZERO),
+                patience => builder = builder.close_patience(Duration::from_millis(patience.min(LONGEST_MS))),
             }
             if options.file_mode != 0 {
                 builder = builder.file_mode(options.file_mode);
@@ -189,8 +194,7 @@ pub unsafe extern "C" fn telering_agent_close(agent: u64, counts: *mut Counts) -
 #[unsafe(no_mangle)]
 pub extern "C" fn telering_agent_flush(agent: u64, patience_ms: u64) -> Status {
     guarded(|| {
-        // A day is as good as for ever, and no time that can't be waited for.
-        let patience = Duration::from_millis(patience_ms.min(86_400_000));
+        let patience = Duration::from_millis(patience_ms.min(LONGEST_MS));
         if agents::get(agent)?.flush_now(patience) { Ok(()) } else { Err(Status::TIMEOUT) }
     })
 }

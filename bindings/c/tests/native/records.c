@@ -101,6 +101,7 @@ static void everything(void) {
 static void take_back(void) {
     telering_options with = options();
     with.run_interval_ms = 3600000;
+    with.close_patience_ms = UINT64_MAX - 1; /* as good as for ever */
     telering_agent agent;
     telering_backend backend = {0};
     telering_backend_event events[4];
