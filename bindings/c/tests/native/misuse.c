@@ -4,6 +4,7 @@
 #include "telering.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,61 @@ static void in_a_child(void) {
     CHECK(telering_agent_close(agent, &counts) == TELERING_OK && counts.recorded == 4 && counts.exported == 4);
     CHECK(telering_backend_close(backend) == TELERING_OK);
 }
+
+/* Known case 43: children that are forked while threads record, begin and release hang nowhere and change nothing. */
+static telering_agent busy;
+static int stop;
+
+static void *keep_busy(void *counted) {
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        telering_transfer held[100];
+        for (int i = 0; i < 100; i++) telering_transfer_begin(busy, TELERING_WRITE, 1, 1, &held[i]);
+        for (int i = 0; i < 100; i++) {
+            telering_transfer_finish(held[i]);
+            telering_transfer_release(held[i]);
+        }
+        telering_agent other = {0};
+        telering_agent_open("other", NULL, &other, NULL, 0);
+        telering_event(busy, "one", 1);
+        telering_agent_close(other, NULL);
+        __atomic_fetch_add((uint64_t *)counted, 401, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void many_children(void) {
+    const char *fewer = getenv("TELERING_CHILDREN");
+    int children = fewer != NULL ? atoi(fewer) : 200;
+    pthread_t threads[2];
+    uint64_t events = 0;
+    busy = open_agent("busy");
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, keep_busy, &events);
+    int well = 0;
+    for (int i = 0; i < children; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            telering_transfer mine[40];
+            telering_counts counts;
+            telering_event(busy, "not counted", 1);
+            telering_agent own = open_agent("child");
+            for (int j = 0; j < 40; j++) telering_transfer_begin(own, TELERING_WRITE, 1, 1, &mine[j]);
+            for (int j = 0; j < 40; j++) {
+                telering_transfer_finish(mine[j]);
+                telering_transfer_release(mine[j]);
+            }
+            int right = telering_agent_close(own, &counts) == TELERING_OK && counts.recorded == 160;
+            _exit(right && telering_agent_close(busy, NULL) == TELERING_ERR_FORKED ? 0 : 1);
+        }
+        int status = -1;
+        well += waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    CHECK(well == children && well > 0);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    telering_counts counts;
+    CHECK(telering_agent_close(busy, &counts) == TELERING_OK && counts.recorded == events);
+}
 #endif
 
 int main(void) {
@@ -224,6 +280,7 @@ int main(void) {
     races();
 #ifndef NO_FORK
     in_a_child();
+    many_children();
 #endif
     return finish();
 }

@@ -58,9 +58,9 @@ pub(crate) fn find(name: &str, folder: Option<&Path>) -> Result<Plugin, String> 
     }
     match folder {
         None => message.push_str(", and TELERING_PLUGIN_DIR is set to no folder"),
-        Some(folder) if !super::is_name(name) => message.push_str(&format!(", and {} has no such", shown(folder))),
+        Some(folder) if !super::is_name(name) => message.push_str(&format!(", and {} has no such", folder.display())),
         Some(folder) => {
-            message.push_str(&format!(", and there is no {PREFIX}{name}{SUFFIX} in {}", shown(folder)));
+            message.push_str(&format!(", and there is no {PREFIX}{name}{SUFFIX} in {}", folder.display()));
             if fs::metadata(folder.join(format!("libtelemetry_exporter_{name}{SUFFIX}"))).is_ok() {
                 message.push_str(", only a plug-in of NIXL's, which fits NIXL alone");
             }
@@ -94,7 +94,7 @@ pub(crate) struct Plugin {
 
 impl Plugin {
     fn said(&self, failed: &Failed) -> String {
-        format!("the exporter plug-in {}: {}", shown(&self.path), failed.message)
+        format!("the exporter plug-in {}: {}", self.path.display(), failed.message)
     }
 
     /// Lets go of a plug-in that says that it is gone. Its state stays where it is.
@@ -116,7 +116,7 @@ impl Plugin {
 
 /// Looks at a file and loads it if it is a plug-in for this host.
 fn load(path: &Path) -> Result<Loaded, String> {
-    let refused = |Refusal(why): Refusal| format!("the exporter plug-in {} {why}", shown(path));
+    let refused = |Refusal(why): Refusal| format!("the exporter plug-in {} {why}", path.display());
     // A pipe of that name must not hold anybody up.
     let open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     look_at(open.map_err(|error| refused(error.into()))?).map_err(refused)?;
