@@ -24,7 +24,7 @@
 //! |---|---|
 //! | `critical-section` | one core with interrupts: the firmware's implementation of `critical-section` keeps them out while a word is written |
 //! | `unsafe-assume-single-core` | the same by switching interrupts off, without that package: only for one core, in a mode that may do so |
-//! | `fallback` | processes of an operating system on a 32-bit machine: locks, which an interrupt must not meet |
+//! | `fallback` | processes of an operating system on a 32-bit machine: locks, at which an interrupt would wait for ever |
 //! | `shared-memory` | says that other cores or processes read the memory: refuses to build where its words could be torn |
 
 #![no_std]
@@ -34,12 +34,12 @@
     target_has_atomic = "64",
     feature = "critical-section",
     feature = "unsafe-assume-single-core",
-    all(feature = "fallback", target_has_atomic = "ptr")
+    all(feature = "fallback", target_has_atomic = "ptr", not(target_os = "none"))
 )))]
 compile_error!(
     "telering-core: this target has no 64-bit atomics. Turn on one of its features: `critical-section` (firmware on one \
      core, with an implementation of that package), `unsafe-assume-single-core` (the same without that package), or \
-     `fallback` (a 32-bit operating system with threads)"
+     `fallback` (only under an operating system: its locks would hang an interrupt that meets one)"
 );
 #[cfg(all(feature = "shared-memory", not(target_has_atomic = "64")))]
 compile_error!(

@@ -23,7 +23,6 @@ pub trait ImageSize: sealed::Sealed {
     /// The words of the image.
     type Words: AsRef<[AtomicU64]> + core::fmt::Debug + Sync + 'static;
     /// All zero.
-    #[expect(clippy::declare_interior_mutable_const, reason = "each use is to be a new array")]
     const ZERO: Self::Words;
     /// Where everything stands.
     const PLAN: ImagePlan;
@@ -46,6 +45,7 @@ macro_rules! sizes {
             impl sealed::Sealed for Size<$records> {}
             impl ImageSize for Size<$records> {
                 type Words = [AtomicU64; plan_of($records).words()];
+                #[expect(clippy::declare_interior_mutable_const, reason = "each use is to be a new array")]
                 const ZERO: Self::Words = [const { AtomicU64::new(0) }; plan_of($records).words()];
                 const PLAN: ImagePlan = plan_of($records);
             }
