@@ -25,6 +25,7 @@
 //! | `critical-section` | one core with interrupts: the firmware's implementation of `critical-section` keeps them out while a word is written |
 //! | `unsafe-assume-single-core` | the same by switching interrupts off, without that package: only for one core, in a mode that may do so |
 //! | `fallback` | processes of an operating system on a 32-bit machine: locks, at which an interrupt would wait for ever |
+//! | `guarded` | any of these: adds `device::Guarded`, which `critical-section` brings along |
 //! | `shared-memory` | says that other cores or processes read the memory: refuses to build where its words could be torn |
 
 #![no_std]

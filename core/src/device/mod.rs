@@ -25,17 +25,17 @@
 //!
 //! Nothing here allocates, waits, uses floating point, or can panic: recording links no code of a panic.
 //! [`StaticImage`] starts anew with every reset. [`BlackBox`] survives it, in memory that the start-up code leaves
-//! alone. `Guarded`, with the feature `critical-section`, is for a recorder that interrupts and the main loop share.
+//! alone. `Guarded`, with the feature `guarded`, is for a recorder that interrupts and the main loop share.
 //! docs/embedded.md tells the whole way from a new project to events on the desk.
 
 mod clock;
-#[cfg(feature = "critical-section")]
+#[cfg(feature = "guarded")]
 mod guarded;
 mod memory;
 mod recorder;
 
 pub use clock::Clock;
-#[cfg(feature = "critical-section")]
+#[cfg(feature = "guarded")]
 pub use guarded::Guarded;
 pub use memory::{BlackBox, Claim, Claimed, Found, ImageSize, Size, StaticImage};
 pub use recorder::{Recorder, plan};

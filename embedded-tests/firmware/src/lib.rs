@@ -4,6 +4,9 @@
 
 pub mod semihosting;
 
+// Links its critical sections, also into programs that use nothing else of it.
+use cortex_m as _;
+
 use core::num::{NonZeroU32, NonZeroU64};
 use core::sync::atomic::{AtomicU32, Ordering};
 

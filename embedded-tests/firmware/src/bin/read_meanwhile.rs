@@ -18,7 +18,7 @@ static OWN: StaticImage<64> = StaticImage::new();
 static RECORDER: Guarded = Guarded::new();
 
 /// Records after which it is enough.
-const ENOUGH: u64 = 30_000;
+const ENOUGH: u64 = 10_000;
 
 #[exception]
 fn SysTick() {

@@ -12,7 +12,6 @@ use cortex_m_rt::{entry, exception};
 use telering_core::device::{Guarded, StaticImage};
 use telering_embedded_tests::{INSTANCE, INTERRUPT, STEP, clock};
 
-#[unsafe(no_mangle)]
 static TELEMETRY: StaticImage<64> = StaticImage::new();
 static RECORDER: Guarded = Guarded::new();
 static NEXT: AtomicU32 = AtomicU32::new(0);
