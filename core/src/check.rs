@@ -15,15 +15,19 @@
 //! 32-bit core needs no wide multiply, and numpy computes whole columns. Each K is odd and `mix` is a
 //! bijection, so a difference in one word alone always shows.
 
-mod many;
 #[cfg(target_arch = "x86_64")]
-mod wide;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod many;
 
 use crate::event::RECORD_WORDS;
 
-pub use many::{Oddity, oddity, survey};
 #[cfg(target_arch = "x86_64")]
-pub use wide::survey_avx2;
+pub use avx2::survey_avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::survey_avx512;
+pub use many::{Oddity, oddity, survey};
 
 /// The factors: square roots of 2, 3, 5, ..., 47.
 pub const FACTORS: [u32; 15] = [

@@ -50,13 +50,11 @@ pub(super) fn measure(time: Duration) -> Result<Value, String> {
     // More than everything is as wrong as less.
     let worst = shares.into_iter().map(|share| if share > 100.0 { 0.0 } else { share }).fold(100.0, f64::min);
     let rate = transfers as f64 / time.as_secs_f64() / 1e6;
-    Ok(Value {
-        value: worst,
-        note: format!(
-            "{transfers} transfers on {threads} threads, {rate:.0} million a second; history exported {:.1} %",
-            flow.exported as f64 * 100.0 / flow.recorded.max(1) as f64
-        ),
-    })
+    let exported = flow.exported as f64 * 100.0 / flow.recorded.max(1) as f64;
+    let note = format!(
+        "{transfers} transfers on {threads} threads, {rate:.0} million a second; history exported {exported:.1} %"
+    );
+    Ok(Value::new(worst, note))
 }
 
 fn share(counted: u64, made: u64) -> f64 {

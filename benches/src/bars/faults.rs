@@ -58,7 +58,7 @@ pub(super) fn measure(time: Duration) -> Result<Value, String> {
     }
     let (memory, disk) = (counts[0], counts[1]);
     let note = format!("{memory} with the file in memory, {disk} with it in the folder for temporary files");
-    Ok(Value { value: memory.max(disk) as f64, note })
+    Ok(Value::new(memory.max(disk) as f64, note))
 }
 
 #[cfg(test)]

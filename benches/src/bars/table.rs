@@ -15,7 +15,9 @@ pub fn bars(outcomes: &[Outcome]) -> String {
         let Outcome { bar, note, verdict, .. } = outcome;
         let verdict = match verdict {
             Verdict::Excellent | Verdict::Good => verdict.to_string(),
-            Verdict::Missed | Verdict::NotMeasured => format!("**{}**", verdict.to_string().to_lowercase()),
+            Verdict::Missed | Verdict::OutOfReach | Verdict::NotMeasured => {
+                format!("**{}**", verdict.to_string().to_lowercase())
+            }
         };
         let (must, excellent) = (bar.limit(bar.must), bar.limit(bar.excellent));
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

@@ -154,7 +154,7 @@ pub(super) fn measure(effort: Effort) -> Result<Tails, String> {
             middle(3),
             middle(4)
         );
-        Value { value: median(runs.iter().map(ratio)), note }
+        Value::new(median(runs.iter().map(ratio)), note)
     };
     Ok(Tails { near: value(0, "p99.9"), far: value(1, "p99.99") })
 }

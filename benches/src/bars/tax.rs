@@ -35,5 +35,5 @@ pub(super) fn measure(effort: Effort) -> Result<Value, String> {
         counted("telering on"),
         counted("nixl prometheus")
     );
-    Ok(Value { value: ratio, note })
+    Ok(Value::new(ratio, note))
 }

@@ -30,7 +30,7 @@ pub struct Quotient {
 }
 
 /// All quotients.
-pub const QUOTIENTS: [Quotient; 5] = [
+pub const QUOTIENTS: [Quotient; 6] = [
     Quotient {
         name: "mutex/ours",
         what: "the mutex design over ours, one thread, no clocks",
@@ -60,6 +60,12 @@ pub const QUOTIENTS: [Quotient; 5] = [
         what: "the same with all clock reads",
         above: "transfer-2",
         below: "transfer",
+    },
+    Quotient {
+        name: "file/pread",
+        what: "reading a file in blocks, over the system call that copies its records",
+        above: "read-block",
+        below: "pread",
     },
 ];
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use telering::Telemetry;
-use telering::reader::{ReadError, Reader};
+use telering::reader::{Engine, ReadAt, ReadError, Reader, ReaderOptions};
 
 use super::agent::transfer;
 use super::flush::directory;
@@ -63,6 +63,38 @@ fn read_all(
     }))
 }
 
+/// The file's bytes in this process's memory. A reader takes them by itself, so that no call to the kernel is in it.
+struct Bytes(Vec<u8>);
+
+impl ReadAt for Bytes {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.as_slice().read_at(offset, into)
+    }
+
+    fn byte_len(&self) -> std::io::Result<u64> {
+        self.0.as_slice().byte_len()
+    }
+}
+
+/// The same reader over an image in memory: a dump, or a copy that somebody else fetched.
+fn read_memory(path: &Path) -> Result<Body, Box<dyn std::error::Error>> {
+    let mut engine = Engine::open(Bytes(std::fs::read(path)?), path, &ReaderOptions::new())?;
+    Ok(Box::new(move |events| {
+        let (mut operations, start) = (0, Instant::now());
+        while operations < events {
+            let before = operations;
+            engine.rewind();
+            while let Ok(Some(block)) = engine.read_block() {
+                operations += black_box(block.records()).len() as u64;
+            }
+            if operations - before != CAPACITY {
+                return Slice { operations: 0, elapsed: Duration::ZERO };
+            }
+        }
+        Slice { operations, elapsed: start.elapsed() }
+    }))
+}
+
 /// What the kernel takes for the records alone: one system call into a buffer that was used before.
 fn pread(path: &Path) -> std::io::Result<Body> {
     let file = File::open(path)?;
@@ -103,6 +135,7 @@ pub(super) fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
             "per event: reading that file in blocks, the check verified, no writer",
             read_all(file.clone(), as_blocks)?,
         ),
+        row("read-memory", "reading the same bytes in blocks where they lie in memory", read_memory(&file.path)?),
         row("read", "the same, an item made of each event", read_all(file, as_items)?),
     ];
     if let Some(dir) = disk()? {

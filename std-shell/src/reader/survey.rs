@@ -7,7 +7,11 @@ use telering_core::check::{self, Oddity};
 pub(crate) fn survey(first: u64, records: &[Record], tell: &mut impl FnMut(usize, Oddity)) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2; that was asked the line before.
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has AVX2 and AVX-512F; both were asked for the lines before.
+            return unsafe { check::survey_avx512(first, records, tell) };
+        }
+        // SAFETY: the processor has AVX2; that was asked for the lines before.
         return unsafe { check::survey_avx2(first, records, tell) };
     }
     check::survey(first, records, tell);
@@ -30,10 +34,21 @@ mod tests {
         records.iter().enumerate().filter_map(judge).collect()
     }
 
+    /// What the widest vectors find, once the narrower ones have found the same.
     fn surveyed(first: u64, records: &[Record]) -> Vec<(usize, Oddity)> {
-        let mut found = Vec::new();
-        survey(first, records, &mut |place, oddity| found.push((place, oddity)));
-        found
+        let found = |survey: &dyn Fn(&mut dyn FnMut(usize, Oddity))| {
+            let mut found = Vec::new();
+            survey(&mut |place, oddity| found.push((place, oddity)));
+            found
+        };
+        let widest = found(&|mut tell| survey(first, records, &mut tell));
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2; that was asked the line before.
+            let narrower = found(&|mut tell| unsafe { check::survey_avx2(first, records, &mut tell) });
+            assert_eq!(narrower, widest);
+        }
+        widest
     }
 
     /// Words that carry and vanish more often than others.
@@ -75,7 +90,7 @@ mod tests {
     fn one_wrong_bit_in_any_of_many_records_is_found() {
         let first = 4090;
         let event = |place: u64| Record::new(place, Category::CUSTOM, Name::from_static("cache_hit"), place * place);
-        let records: Vec<Record> = (0..19).map(|place| event(place).sealed(first + place)).collect();
+        let records: Vec<Record> = (0..37).map(|place| event(place).sealed(first + place)).collect();
         assert_eq!(surveyed(first, &records), []);
         for place in 0..records.len() {
             for bit in 0..RECORD_WORDS * 64 {
@@ -90,16 +105,16 @@ mod tests {
 
     #[test]
     fn the_upper_half_of_a_position_counts_where_it_changes() {
-        let first = 0xffff_fffc;
+        let first = 0xffff_fff6;
         let event = Record::new(1, Category::CUSTOM, Name::from_static("cache_hit"), 2);
-        // The last four are of positions 0 to 3.
-        let records: Vec<Record> = (first..first + 8).map(|position| event.sealed(position & 0xffff_ffff)).collect();
-        assert_eq!(surveyed(first, &records), [4, 5, 6, 7].map(|place| (place, Oddity::Misfit)));
+        // From the tenth on they are of positions 0, 1, ... instead.
+        let records: Vec<Record> = (first..first + 20).map(|position| event.sealed(position & 0xffff_ffff)).collect();
+        assert_eq!(surveyed(first, &records), (10..20).map(|place| (place, Oddity::Misfit)).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_check_word_of_zero_never_fits() {
-        let zeros = [Record::new(0, Category(0), Name::from_bytes([0; 32]), 0); 8];
+        let zeros = [Record::new(0, Category(0), Name::from_bytes([0; 32]), 0); 20];
         let mut records = zeros;
         records.iter_mut().zip(0..).for_each(|(record, position)| *record = record.sealed(position));
         // The sum is 0 at position 0, and written as 1.
