@@ -72,4 +72,16 @@ def black_box():
     yield "device_small", image.data, image.whole(), "16 events in 1216 bytes, closed"
 
 
-CASES = (black_box,)
+def in_c():
+    image = Device(16)
+    for number in range(20):
+        image.event("c_step", 7, number)
+    image.reset()
+    for number in range(3):
+        image.event("agent_tx_bytes", 1, (1 << 32) + number)
+    image.control["heartbeat"] = image.look()
+    image.store()
+    yield "device_in_c", image.data, image.whole(), "firmware in C: taken up after a reset that interrupted nothing"
+
+
+CASES = (black_box, in_c)

@@ -55,6 +55,23 @@ def build(board, variant="critical-section"):
     return folder / board.target / "release"
 
 
+@cache
+def build_c(board):
+    """Builds the library for C, and the program in C with it."""
+    folder = target() / "c"
+    library = ROOT / "bindings" / "firmware"
+    cargo("build", "--quiet", "--manifest-path", str(library / "Cargo.toml"), "--target-dir", str(folder), board=board)
+    made = folder / board.target / "release"
+    program, source = made / "program", HERE / "c"
+    core = {"m3": "cortex-m3", "m0": "cortex-m0"}[board.name]
+    flags = [f"-mcpu={core}", "-mthumb", "-Os", "-g", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib", "-Wl,--gc-sections,-z,noexecstack"]
+    tool(
+        "gcc", *flags, "-I", library / "include", "-T", source / "board.ld", source / "main.c", made / "libtelering_firmware.a",
+        "-o", program,
+    )  # fmt: skip
+    return program
+
+
 def emulator(board, program, *options):
     return [
         "qemu-system-arm", *board.machine, "-nographic", "-monitor", "none", "-serial", "none",

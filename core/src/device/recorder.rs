@@ -183,13 +183,23 @@ impl<'m> Recorder<'m> {
 
     /// Says in the image that the device is at work. Call it once a second, if anybody watches.
     pub fn heartbeat(&mut self) {
-        let now = self.clock.microseconds(self.clock.ticks());
-        self.put(in_control(control::HEARTBEAT), now);
+        self.heartbeat_at(self.clock.ticks());
+    }
+
+    /// Says that the device was at work when the clock stood at `ticks`.
+    pub fn heartbeat_at(&mut self, ticks: u64) {
+        self.put(in_control(control::HEARTBEAT), self.clock.microseconds(ticks));
     }
 
     /// Marks the image as closed in good order: what is read from it is all there was.
-    pub fn close(mut self) {
-        self.heartbeat();
+    pub fn close(self) {
+        let now = self.clock.ticks();
+        self.close_at(now);
+    }
+
+    /// Marks the image as closed when the clock stood at `ticks`.
+    pub fn close_at(mut self, ticks: u64) {
+        self.heartbeat_at(ticks);
         self.set_state(State::Closed);
     }
 
