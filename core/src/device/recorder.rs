@@ -232,7 +232,7 @@ impl<'m> Recorder<'m> {
     fn make_readable(&self) {
         let [write_pos, ..] = self.header;
         let index = self.producer.position() as u32 & self.mask;
-        // ORDER nixl-write: a stock reader that sees this index also sees the records before it.
+        // As in an image of a host: a stock reader that sees this index also sees the records before it.
         write_pos.store(u64::from(index).to_le(), order(Ordering::Release, Fault::ImageRelaxedWritePos));
     }
 }
