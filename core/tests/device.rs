@@ -23,11 +23,11 @@ fn ticks() -> u64 {
 }
 
 fn clock() -> Clock {
-    Clock::new(NonZeroU32::new(32_768).unwrap(), ticks)
+    Clock::new(NonZeroU32::new(32_768).expect("right numbers"), ticks)
 }
 
 fn memory(capacity: u64) -> Vec<AtomicU64> {
-    (0..plan(capacity).unwrap().words()).map(|word| AtomicU64::new(word as u64 * 0x9e37_79b9)).collect()
+    (0..plan(capacity).expect("right numbers").words()).map(|word| AtomicU64::new(word as u64 * 0x9e37_79b9)).collect()
 }
 
 fn bytes(words: &[AtomicU64]) -> Vec<u8> {
@@ -36,11 +36,11 @@ fn bytes(words: &[AtomicU64]) -> Vec<u8> {
 
 fn control_of(words: &[AtomicU64], capacity: u64) -> Control {
     let bytes = bytes(words);
-    let extension = telering_core::layout::image::extension_offset(capacity).unwrap() as usize;
-    let head_bytes = bytes[extension..][..head::SIZE].try_into().unwrap();
-    let head = Head::parse(head_bytes, capacity, bytes.len() as u64).unwrap();
+    let extension = telering_core::layout::image::extension_offset(capacity).expect("right numbers") as usize;
+    let head_bytes = bytes[extension..][..head::SIZE].try_into().expect("right numbers");
+    let head = Head::parse(head_bytes, capacity, bytes.len() as u64).expect("right numbers");
     assert!(head.checks && head.part_count == 1 && head.created_us == 0);
-    Control::parse(bytes[extension + control::START..][..control::SIZE].try_into().unwrap())
+    Control::parse(bytes[extension + control::START..][..control::SIZE].try_into().expect("right numbers"))
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn memory_of_the_wrong_size_is_refused_and_left_alone() {
 
 /// The words that a producer stores for one record, in their order, so that a reset may come between any two.
 fn pushed_until_the_reset(words: &[AtomicU64], capacity: u64, stores: usize) {
-    let start = telering_core::layout::image::extension_offset(capacity).unwrap() as usize / 8;
+    let start = telering_core::layout::image::extension_offset(capacity).expect("a power of two") as usize / 8;
     let (intent, committed) = (&words[start + control::INTENT / 8], &words[start + control::COMMITTED / 8]);
     let next = u64::from_le(committed.load(Ordering::Relaxed));
     let record = Record::new(9, Category::CUSTOM, Name::from_static("never_finished"), next).sealed(next).to_words();
@@ -214,7 +214,7 @@ fn a_black_box_goes_on_after_a_reset_and_starts_anew_after_power_was_lost() {
 #[test]
 fn an_image_of_another_shape_or_with_impossible_positions_is_formatted_anew() {
     let words = memory(4);
-    drop(Recorder::format(&words, 4, INSTANCE, clock()).unwrap());
+    Recorder::format(&words, 4, INSTANCE, clock()).unwrap();
     assert_eq!(Recorder::attach(&words, 2, clock()).unwrap_err(), TakeUpError::OtherPlan);
     let start = telering_core::layout::image::extension_offset(4).unwrap() as usize / 8;
     for (intent, committed) in [(2, 0), (0, 1), (u64::MAX, u64::MAX), (1 << 63, 1 << 63)] {
@@ -226,7 +226,7 @@ fn an_image_of_another_shape_or_with_impossible_positions_is_formatted_anew() {
     for word in 0..words.len() {
         // Whatever single word is damaged: it is taken up, or refused, and never a panic.
         let words = memory(4);
-        drop(Recorder::format(&words, 4, INSTANCE, clock()).unwrap());
+        Recorder::format(&words, 4, INSTANCE, clock()).unwrap();
         words[word].store(0xdead_beef_dead_beef, Ordering::Relaxed);
         let _ = Recorder::attach(&words, 4, clock());
     }
