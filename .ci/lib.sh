@@ -78,3 +78,41 @@ numpy_python() {
 debian_rust() {
     RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 cargo "$@" --locked --target-dir "$target/debian-rust"
 }
+
+# prometheus_tools: PROMETHEUS and PROMTOOL become the programs of Debian's package, installed or unpacked below the
+# target folder. It is not installed for the machine: that would start a server at a port that tests may want.
+prometheus_tools() {
+    local folder=$target/prometheus/package
+    if PROMETHEUS=$(command -v prometheus) && PROMTOOL=$(command -v promtool); then
+        export PROMETHEUS PROMTOOL
+        return
+    fi
+    if [[ ! -x $folder/usr/bin/promtool ]]; then
+        command -v apt-get >/dev/null || missing "Debian's package prometheus (this is not a Debian system)"
+        mkdir -p "$folder"
+        # The lists of packages may be old, or not there at all.
+        (cd "$folder" && { apt-get -qq download prometheus || { as_root apt-get -qq update && apt-get -qq download prometheus; }; }) ||
+            missing "Debian's package prometheus: apt-get download prometheus"
+        dpkg -x "$folder"/prometheus_*.deb "$folder"
+        rm "$folder"/prometheus_*.deb
+    fi
+    PROMETHEUS=$(realpath "$folder")/usr/bin/prometheus
+    PROMTOOL=$(realpath "$folder")/usr/bin/promtool
+    export PROMETHEUS PROMTOOL
+}
+
+# deploy_python: TELERING_PYTHON becomes a Python that reads YAML and knows the schemas of Kubernetes and Grafana.
+deploy_python() {
+    local venv=$target/prometheus/venv
+    # Fixed versions: these are descriptions to be held against. The last one is for Grafana 11.6, the newest it has.
+    local descriptions=(pyyaml==6.0.4 kubernetes-validate==1.37.0 'grafana-foundation-sdk==1769699379!11.6.0')
+    if [[ $(cat "$venv/ready" 2>/dev/null) != "${descriptions[*]}" ]]; then
+        python3 -c 'import ensurepip' 2>/dev/null || packages python3-venv
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "${descriptions[@]}" ||
+            missing "from PyPI: ${descriptions[*]}"
+        echo "${descriptions[*]}" >"$venv/ready"
+    fi
+    TELERING_PYTHON=$(realpath "$venv")/bin/python
+    export TELERING_PYTHON
+}

@@ -59,7 +59,7 @@ class Pair:
             self.remote = self.remote.decode()
 
     def move(self, operation, size):
-        """Moves `size` bytes ("WRITE" to the target, "READ" from it) and waits until they have arrived."""
+        """Moves `size` bytes ("WRITE" to the target, "READ" from it) and waits until they have arrived. Returns NIXL's statistics."""
         local, remote = (
             agent.get_xfer_descs([(region.ctypes.data, size, 0)], "DRAM")
             for agent, region in zip((self.initiator, self.target), self.regions)
@@ -80,6 +80,7 @@ class Pair:
         self.account.add("agent_xfer_time", stats.xferDuration)
         self.account.add(f"agent_{direction}_bytes", size)
         self.account.add(f"agent_{direction}_requests_num", 1)
+        return stats
 
     def fail_once(self):
         """Asks for a transfer with an agent nobody knows: NIXL records one error event."""

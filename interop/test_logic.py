@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 
 import exact
 import guest
+import metrics
 import rings
 import stock_reader
 import telering_cli
@@ -115,6 +116,49 @@ class Rings(unittest.TestCase):
         record = struct.pack("<i32s4xQ", 1, b"agent_tx_bytes", 99)
         self.assertEqual(rings.one_event("L2a", record), ("agent_tx_bytes", 99))
         self.assertEqual(rings.one_event("L4", struct.pack("<IIQ", 1, 0xDEAD, 7)), ("agent_rx_bytes", 7))
+
+
+NIXL_PAGE = """# HELP exposer_scrapes_total x
+# TYPE exposer_scrapes_total counter
+exposer_scrapes_total 1
+# TYPE agent_tx_bytes_total counter
+agent_tx_bytes_total{agent_name="twin",hostname="a \\"b\\""} 1e+06
+agent_tx_bytes_total{agent_name="twin-target",hostname="a \\"b\\""} 0
+"""
+OUR_PAGE = """# TYPE agent_tx_bytes_total counter
+agent_tx_bytes_total{agent_name="twin",hostname="a \\"b\\""} 1000000
+# TYPE agent_started_total counter
+agent_started_total{agent_name="twin",hostname="a \\"b\\""} 1
+# TYPE telering_build_info gauge
+telering_build_info{agent_name="twin",writer="x"} 1
+"""
+
+
+class Metrics(unittest.TestCase):
+    def test_the_same_series_and_those_of_one_alone_are_no_difference(self):
+        self.assertEqual(metrics.differences(NIXL_PAGE, OUR_PAGE), [])
+
+    def test_each_kind_of_difference_is_seen(self):
+        for before, after, expected in [
+            ("1000000", "999999", "NIXL says 1e\\+06"),
+            ('hostname="a', 'hostname="b', "missing: agent_tx_bytes_total"),
+            ("agent_tx_bytes_total counter", "agent_tx_bytes_total gauge", "is a gauge, NIXL says counter"),
+            ("agent_started_total", "agent_begun_total", "unexpected: agent_begun_total"),
+            ('twin",hostname', 'twin",category="x",hostname', "missing: agent_tx_bytes_total"),
+        ]:
+            wrong = metrics.differences(NIXL_PAGE, OUR_PAGE.replace(before, after))
+            self.assertTrue(wrong, after)
+            self.assertRegex("\n".join(wrong), expected)
+
+    def test_a_histogram_is_unexpected_only_where_nixl_has_it(self):
+        ours = OUR_PAGE + "# TYPE agent_xfer_time_us histogram\nagent_xfer_time_us_sum 3\n"
+        self.assertEqual(metrics.differences(NIXL_PAGE, ours), [])
+        nixl = NIXL_PAGE + "# TYPE agent_xfer_time_us histogram\nagent_xfer_time_us_count 3\n"
+        self.assertEqual(len(metrics.differences(nixl, ours)), 2)
+
+    def test_a_series_that_comes_twice_is_seen(self):
+        with self.assertRaisesRegex(Failed, "comes twice"):
+            metrics.parse(OUR_PAGE + "telering_build_info{writer=\"x\",agent_name=\"twin\"} 2\n")
 
 
 class Processes(unittest.TestCase):

@@ -38,7 +38,7 @@ fn every_bar_is_measured_that_needs_no_network() {
     use telering_benches::bars::{BARS, plot, run, table};
     let bars: Vec<_> = BARS.into_iter().filter(|bar| bar.name != "tax").collect();
     let found = run(&bars, true, QUICK).expect("the bars start");
-    assert_eq!(found.outcomes.len(), 13);
+    assert_eq!(found.outcomes.len(), 15);
     if found.report.processors > 1 {
         for outcome in &found.outcomes {
             assert!(outcome.value.is_finite(), "{outcome}");

@@ -20,6 +20,7 @@ Examples:
   telering tail DIR/agent                     go on with new events as they come
   telering read DIR --transfers               one line per finished transfer
   telering inspect DIR                        what the files are, and who lives
+  telering serve DIR                          the numbers of all agents in DIR for Prometheus
 
 Exit status:
   0  done; also when the reader of the output went away, or a followed file was left by Ctrl-C
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Tail(ReadArguments),
     Inspect(InspectArguments),
     Clean(CleanArguments),
+    Serve(ServeArguments),
     Demo(DemoArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
@@ -247,6 +249,60 @@ pub(crate) struct CleanArguments {
     pub(crate) yes: bool,
 }
 
+/// Serve the numbers of all telemetry files of a directory to Prometheus.
+///
+/// One endpoint for any number of processes. Files of telering keep their totals themselves, also when their process is
+/// dead, and are only read. NIXL's own rings keep none: serve takes the events out of them ("consumes") and adds them
+/// up for as long as it runs, so nobody else may consume them meanwhile, a second serve included; it needs write
+/// permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever removed.
+///
+/// Pages are at /metrics, in the text format 0.0.4; /healthz says whether it runs. What each metric means stands in
+/// docs/prometheus.md and docs/serve.md.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  telering serve /dev/shm/telemetry
+  telering serve /dev/shm/telemetry --listen '[::]:9464' --labels stable
+  telering serve /dev/shm/telemetry --ttl 5m --remove-dead
+  telering serve /dev/shm/telemetry --once | grep agent_errors_total
+
+Exit status: 0 ended by SIGTERM or Ctrl-C, or --once is done; 2 the address or the directory can't be used.")]
+pub(crate) struct ServeArguments {
+    /// Directory of telemetry files. One that is not there yet is waited for.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Where to listen. `:9464` and `[::]:9464` are all interfaces, IPv4 included; port 0 is any free one.
+    ///
+    /// There are no passwords and no encryption: whoever reaches the address reads the numbers.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9464", value_parser = crate::commands::serve::address)]
+    pub(crate) listen: crate::commands::serve::Addresses,
+
+    /// The labels of the series.
+    #[arg(long, value_enum, default_value_t = Labels::Full)]
+    pub(crate) labels: Labels,
+
+    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Once they are in any case.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::commands::serve::ttl)]
+    pub(crate) ttl: std::time::Duration,
+
+    /// Remove the files of dead agents after that: telering's own images of this user alone, as `telering clean` does.
+    #[arg(long)]
+    pub(crate) remove_dead: bool,
+
+    /// Print one page and end. Takes nothing out of NIXL's rings, and so has no numbers of them.
+    #[arg(long, conflicts_with_all = ["remove_dead", "listen"])]
+    pub(crate) once: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Labels {
+    /// hostname, agent_name, pid, agent_instance, local_rank: one series per agent.
+    Full,
+    /// hostname, local_rank: sums over agents, which never step back while serve runs.
+    Stable,
+}
+
 /// Move real data between agents and watch it being recorded.
 ///
 /// Each thread copies memory between registered regions and sends bytes through a loopback socket, some transfers
@@ -259,10 +315,12 @@ Examples:
   telering demo --seconds 10 --agents 4 --threads 2
   telering demo --rate 0 --seconds 3             flat out
   telering demo --dir /tmp/telemetry --json
+  NIXL_TELEMETRY_EXPORTER=prometheus telering demo --environment --hold 60
 
 Exit status: 0 all numbers agree, 1 they don't, 2 the demo can't run.")]
 pub(crate) struct DemoArguments {
-    /// Where the telemetry files go. Made if missing; a new one under the temporary directory if not given.
+    /// Where the telemetry files go. Made if missing; a new one under the temporary directory if not given,
+    /// or what the environment says with --environment.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -286,6 +344,14 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) rate: u64,
 
+    /// How long the agents stay after the last transfer, so that somebody can look at their last numbers.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = hold)]
+    pub(crate) hold: f64,
+
+    /// Take the exporter, its settings and the rank from the environment, as a program of yours would.
+    #[arg(long)]
+    pub(crate) environment: bool,
+
     /// Print one JSON object of what was moved and recorded, nothing else.
     #[arg(long)]
     pub(crate) json: bool,
@@ -296,6 +362,10 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
         _ => Err("write a number of seconds over 0, at most 86400".to_owned()),
     }
+}
+
+fn hold(text: &str) -> Result<f64, String> {
+    if text == "0" { Ok(0.0) } else { seconds(text) }
 }
 
 /// Print the completion script of a shell.

@@ -154,6 +154,26 @@ fn the_demo_moves_data_and_its_files_hold_what_it_moved() {
 }
 
 #[test]
+fn the_demo_takes_its_exporter_from_the_environment_and_tells_each_agent_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let demo = |exporter: &str| {
+        let arguments = ["demo", "--environment", "--hold", "0.1", "--seconds", "0.3", "--json"];
+        let mut command = telering();
+        command.args(arguments).env("NIXL_TELEMETRY_EXPORTER", exporter).env("NIXL_TELEMETRY_DIR", dir.path());
+        let told: Value = serde_json::from_str(&common::ran(command.output().unwrap()).succeeded().out).unwrap();
+        for number in ["tx_bytes", "rx_bytes", "tx_requests", "rx_requests", "errors", "memory_registered"] {
+            let sum: u64 = told["agents"].as_array().unwrap().iter().map(|agent| agent[number].as_u64().unwrap()).sum();
+            assert_eq!(json!(sum), told[number], "{number}");
+        }
+        assert_eq!((&told["right"], &told["agents"][1]["name"]), (&json!(true), &json!("demo-1")));
+        told["path"].as_array().unwrap().len()
+    };
+    assert_eq!(demo("NOP"), 0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "an exporter without files makes none");
+    assert_eq!(demo("BUFFER"), 2);
+}
+
+#[test]
 fn the_demo_ends_with_its_verdict_the_file_and_the_next_commands() {
     let dir = tempfile::tempdir().unwrap();
     let temporary = telering().args(["demo", "--seconds", "0.3"]).env("TMPDIR", dir.path()).output().unwrap();
@@ -184,7 +204,7 @@ fn a_demo_that_can_not_run_says_why() {
 
 #[test]
 fn help_texts_have_examples_and_say_what_reading_does_to_a_file() {
-    for command in ["read", "tail", "inspect", "clean", "demo", "completions", "man"] {
+    for command in ["read", "tail", "inspect", "clean", "serve", "demo", "completions", "man"] {
         let help = run([command, "--help"]).succeeded().out;
         assert!(help.contains("Examples:\n") && help.contains("telering "), "{help}");
     }
@@ -206,7 +226,7 @@ fn completions_and_manual_pages_are_printed() {
     assert!(run(["man"]).succeeded().out.contains(".TH telering 1"));
     let dir = tempfile::tempdir().unwrap();
     run(["man", "--dir", dir.path().to_str().unwrap()]).succeeded();
-    for page in ["telering.1", "telering-read.1", "telering-demo.1"] {
+    for page in ["telering.1", "telering-read.1", "telering-serve.1", "telering-demo.1"] {
         assert!(fs::read_to_string(dir.path().join(page)).unwrap().contains("telering"), "{page}");
     }
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = {"PYTHONPATH": str(ROOT / "readers" / "python" / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 PATIENCE = 20  # seconds for one file
+MOST_MEMORY = 64  # megabytes in one piece, for C++ under its sanitizers; all answers about the largest files fit
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 
 
@@ -135,7 +136,8 @@ def cpp(release=False):
     newest = max(path.stat().st_mtime for path in [source, *cpp_folder.glob("include/**/*.hpp")])
     if not program.exists() or program.stat().st_mtime < newest:
         subprocess.run([*command, str(source), "-o", str(program)], check=True)
-    return Reader("cpp", [str(program)])
+    # A number in a file must not decide how much memory is taken: no single piece is larger than this.
+    return Reader("cpp", [str(program)], {"ASAN_OPTIONS": f"max_allocation_size_mb={MOST_MEMORY}"})
 
 
 OURS = {"rust": rust, "python": python, "plain": plain, "cpp": cpp}

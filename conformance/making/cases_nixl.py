@@ -6,7 +6,7 @@ from pathlib import Path
 
 from making.image import EPOCH
 from making.nixl import SIZES, VERSIONS, Ring, header
-from making.tables import NAMES, id_of
+from making.tables import NAMES, id_of, pieces_of_transfers
 
 SAMPLES = Path(__file__).resolve().parents[2] / "std-shell" / "tests" / "data" / "nixl"
 CATEGORIES = ("MEMORY", "TRANSFER", "CONNECTION", "BACKEND", "ERROR", "PERFORMANCE", "SYSTEM", "CUSTOM")
@@ -25,6 +25,14 @@ def push(ring, count):
     for number in range(count):
         kind = known[number % len(known)]
         ring.push(EPOCH + number, NAMES[kind][2], kind, 1000 + number)
+
+
+def transfers():
+    for number, (about, events) in enumerate(pieces_of_transfers(EPOCH + 1000)):
+        ring = Ring("L1", 16)
+        for kind, value, time in events:
+            ring.push(time, NAMES[kind][2], kind, value)
+        yield f"l1_transfers_{number}", ring.data, ring.answer(), f"L1, transfers: {about}"
 
 
 def progress():
@@ -156,4 +164,4 @@ def samples():
         yield f"nixl_{release.replace('.', '_')}", data, answer, f"written by NIXL {release}"
 
 
-CASES = (progress, kinds, lengths, headers, samples)
+CASES = (transfers, progress, kinds, lengths, headers, samples)

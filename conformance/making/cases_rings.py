@@ -4,6 +4,7 @@ import struct
 
 from making import parts
 from making.image import EPOCH, Image, record
+from making.tables import NAMES as TYPES, pieces_of_transfers
 
 TOP = 2**64 - 1
 
@@ -47,6 +48,14 @@ def golden():
         text[int(at, 16) : int(at, 16) + 16] = bytes.fromhex("".join(digits))
     assert image.data == text, "these rules don't give the golden bytes"
     yield "golden", image.data, image.whole(), "the golden bytes of section 21"
+
+
+def transfers():
+    for number, (about, events) in enumerate(pieces_of_transfers(EPOCH + 1000)):
+        image = Image(16)
+        for kind, value, time in events:
+            image.event(TYPES[kind][1], TYPES[kind][2], value, time=time)
+        yield f"transfers_{number}", image.data, image.whole(), f"transfers: {about}"
 
 
 def progress():
@@ -223,4 +232,4 @@ def heads():
     yield "reserved_not_zero", image.data, image.whole(), "reserved bytes are ignored"
 
 
-CASES = (golden, progress, interrupted, records, far, heads)
+CASES = (golden, transfers, progress, interrupted, records, far, heads)

@@ -72,3 +72,21 @@ def shown(name):
 def id_of(name):
     """The id that a stored name belongs to, None for none."""
     return IDS.get(stored_text(name))
+
+
+def pieces_of_transfers(time):
+    """(about, events) of transfers that are whole and of some that lack something. An event is (id, value, time)."""
+    whole = [(7, 3, time), (6, 40, time), (0, 4096, time), (2, 1, time)]
+    read = [(7, 5, time + 9), (6, 60, time + 9), (1, 512, time + 9), (3, 1, time + 9)]
+    yield "a write and a read", whole + read
+    for missing in range(4):
+        yield f"event {missing} of four is missing, then one that is whole", whole[:missing] + whole[missing + 1 :] + read
+    yield "the order is another", [whole[1], whole[0], *whole[2:]] + read
+    yield "bytes read, a request to write", [*whole[:2], read[2][:2] + (time,), whole[3]] + read
+    yield "another event stands between", [*whole[:2], (4, 65536, time), *whole[2:]] + read
+    yield "each event has a later time", [(kind, value, time + number) for number, (kind, value, _) in enumerate(whole)] + read
+    for early in range(1, 4):
+        yield f"event {early} of four has an earlier time", [(*event[:2], time - (number == early)) for number, event in enumerate(whole)] + read
+    yield "two post times, then the rest of both", [whole[0], read[0], *whole[1:], *read[1:]]
+    yield "an error behind the post time", [whole[0], (18, 1, time), *read]
+    yield "the largest numbers", [(7, 2**64 - 1, time), (6, 2**64 - 1, time), (1, 2**64 - 1, time), (3, 1, time)] + read

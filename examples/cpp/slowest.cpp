@@ -13,8 +13,8 @@ int main(int count, char** arguments) {
         std::sort(transfers.begin(), transfers.end(), [](const auto& a, const auto& b) { return a.xfer_us > b.xfer_us; });
         transfers.resize(std::min<std::size_t>(transfers.size(), 20));
         for (const telering::Transfer& t : transfers)
-            std::cout << t.xfer_us.value_or(0) << " us  " << to_string(t.operation) << "  " << t.bytes.value_or(0) << " bytes\n";
-        std::cout << "lost " << reader.lost() << ", unverified " << reader.unverified() << '\n';
+            std::cout << t.xfer_us << " us  " << to_string(t.operation) << "  " << t.bytes << " bytes\n";
+        std::cout << "lost " << reader.lost() << ", unverified " << reader.unverified() << ", incomplete " << reader.incomplete_transfers() << '\n';
     } catch (const telering::Error& error) {
         std::cerr << error.what() << '\n';
         return 1;

@@ -147,6 +147,30 @@ std::string info_json(const telering::Info& info) {
     return json + "}";
 }
 
+// What the transfers of a file add up to; null where its layout can't tell.
+std::string transfers_json(const std::string& path) {
+    telering::Reader reader(path);
+    std::uint64_t bytes = 0;
+    std::uint64_t post_us = 0;
+    std::uint64_t xfer_us = 0;
+    std::uint64_t writes = 0;
+    try {
+        const auto transfers = reader.transfers();
+        for (const telering::Transfer& transfer : transfers) {
+            bytes += transfer.bytes;
+            post_us += transfer.post_us;
+            xfer_us += transfer.xfer_us;
+            writes += transfer.operation == telering::Operation::write;
+        }
+        return "{" +
+               members({{"count", transfers.size()}, {"writes", writes}, {"bytes", bytes}, {"post_us", post_us}, {"xfer_us", xfer_us}}) +
+               "}";
+    } catch (const telering::Error& error) {
+        if (error.kind() != telering::ErrorKind::no_transfers) throw;
+        return "null";
+    }
+}
+
 std::string answer(const std::string& path) {
     telering::Reader reader(path);
     std::string events;
@@ -164,7 +188,7 @@ std::string answer(const std::string& path) {
                     {"lost", counts.lost},
                     {"unverified", counts.unverified},
                     {"interrupted", counts.interrupted}}) +
-           ",\"events\":[" + events + "],\"info\":" + info_json(reader.info()) + "}";
+           ",\"events\":[" + events + "],\"info\":" + info_json(reader.info()) + ",\"transfers\":" + transfers_json(path) + "}";
 }
 
 // What a running producer's file gave, and whether it can be true: transfer number i moves i bytes.

@@ -28,6 +28,7 @@
 //! | (this one) | [`Telemetry`] and its [`Builder`], [`Transfer`], [`Backend`] |
 //! | [`reader`], [`source`] | reading telemetry files, NIXL's own included; finding them in a directory |
 //! | [`exporter`] | where events go: the trait, the telemetry file, nothing |
+//! | [`prometheus`] | metrics as text, and a small server for them |
 //! | [`config`] | settings, from the environment |
 //! | [`mod@file`] | names of telemetry files, and removing those of dead writers |
 //! | [`clock`] | ticks and wall-clock time; a clock for tests |
@@ -41,6 +42,8 @@ pub mod exporter;
 pub mod file;
 mod flush;
 mod fnmatch;
+mod per_process;
+pub mod prometheus;
 pub mod reader;
 pub mod source;
 pub mod warn;

@@ -114,10 +114,21 @@ impl Warner {
         first
     }
 
+    /// Tells good news to the `log` crate. What is `needed` goes to stderr when no logger is installed.
+    pub(crate) fn note(&self, message: &str, needed: bool) {
+        if log::max_level() != log::LevelFilter::Off {
+            // A logger's panic must not reach the host.
+            let told = catch_unwind(|| log::info!(target: "telering", "{message}"));
+            std::mem::forget(told);
+        } else if needed {
+            to_stderr(message);
+        }
+    }
+
     /// Tells a warning that exists already, such as those of [`Config::from_env`](crate::config::Config::from_env).
     pub fn tell(&self, warning: &Warning) {
         if TELLING.replace(true) {
-            return to_stderr(warning);
+            return to_stderr(&warning.message);
         }
         // Nothing of ours is half changed when the callback or the logger panics.
         let told = catch_unwind(AssertUnwindSafe(|| match &self.callback {
@@ -125,11 +136,11 @@ impl Warner {
             None if log::max_level() != log::LevelFilter::Off => {
                 log::warn!(target: "telering", "{}", warning.message);
             }
-            None => to_stderr(warning),
+            None => to_stderr(&warning.message),
         }));
         TELLING.set(false);
         if let Err(panic) = told {
-            to_stderr(warning);
+            to_stderr(&warning.message);
             // What was thrown may throw again when dropped.
             std::mem::forget(panic);
         }
@@ -137,8 +148,8 @@ impl Warner {
 }
 
 /// One line in one write. Not through std's lock: a child forked while another thread held it would hang.
-fn to_stderr(warning: &Warning) {
-    let line = format!("telering: {}\n", warning.message);
+fn to_stderr(message: &str) {
+    let line = format!("telering: {message}\n");
     // Nobody is left to tell when stderr is closed.
     let _ = rustix::io::write(std::io::stderr().as_fd(), line.as_bytes());
 }

@@ -7,6 +7,7 @@ use telering::reader::Positions;
 
 use crate::Ended;
 use crate::model::{self, Constants, EVENTS, THREADS};
+use crate::scrape::Scrape;
 
 /// Bytes of an agent beside what its threads take: more is a fault.
 const AGENT_MAX: f64 = 262_144.0;
@@ -190,7 +191,34 @@ impl Checks {
         }
     }
 
-    pub(crate) fn of_node(&mut self, ended: &[Ended]) {
+    /// The first and the second run tell what an agent adds to a page; the others are held to it.
+    pub(crate) fn of_scrapes(&mut self, runs: &[(usize, Scrape)]) {
+        let [(1, first), (few, second), ..] = runs else { return };
+        let more = (few - 1) as u64;
+        let constants = &mut self.constants;
+        constants.series = (second.series - first.series) / more;
+        constants.page_of_agent = (second.bytes - first.bytes) / more;
+        constants.page = first.bytes - constants.page_of_agent;
+        constants.page_series = first.series - constants.series;
+        if let Some((processes, last)) = runs.last() {
+            constants.scrape_of_agent = (last.nanoseconds - first.nanoseconds) / (processes - 1) as f64;
+            constants.scrape = (first.nanoseconds - constants.scrape_of_agent).max(0.0);
+        }
+        for (processes, scrape) in runs {
+            self.scrape(&format!("processes {processes}"), *processes, *scrape);
+        }
+    }
+
+    fn scrape(&mut self, run: &str, agents: usize, scrape: Scrape) {
+        let (series, bytes) = (self.constants.series_of(agents as u64), self.constants.page_of(agents as u64));
+        self.line(format!("{run}: series of a scrape"), series as f64, scrape.series as f64, Allowed::Nothing);
+        self.line(format!("{run}: bytes of a scrape"), bytes as f64, scrape.bytes as f64, Allowed::Percent(5.0));
+        let model = self.constants.scrape_ns(agents as u64);
+        self.line(format!("{run}: a scrape, nanoseconds"), model, scrape.nanoseconds, Allowed::Factor(3.0));
+    }
+
+    pub(crate) fn of_node(&mut self, ended: &[Ended], scrape: Scrape) {
+        self.scrape("a node", ended.len(), scrape);
         let processes = ended.len() as f64;
         let model = processes * (self.constants.agent_bytes + THREADS as u64 * model::thread_bytes()) as f64;
         let measured = sum(ended, "agent_bytes") + sum(ended, "slots_bytes");

@@ -10,6 +10,7 @@
 mod checks;
 mod model;
 mod proc;
+mod scrape;
 mod worker;
 
 use std::error::Error;
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use checks::Checks;
+use scrape::Scrape;
 use serde_json::Value;
 use worker::Load;
 
@@ -38,8 +40,8 @@ pub(crate) struct Ended {
     pub(crate) blocks: u64,
 }
 
-/// Runs so many processes at once, each with the same load.
-fn run(processes: usize, load: Load) -> Result<Vec<Ended>, Box<dyn Error>> {
+/// Runs so many processes at once, each with the same load; then scrapes what they left.
+fn run(processes: usize, load: Load) -> Result<(Vec<Ended>, Scrape), Box<dyn Error>> {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let own = std::env::current_exe()?;
     let mut children = Vec::new();
@@ -59,7 +61,8 @@ fn run(processes: usize, load: Load) -> Result<Vec<Ended>, Box<dyn Error>> {
         let info = telering::reader::Reader::open(&path)?.info()?;
         ended.push(Ended { said, info, blocks: proc::blocks(&path)? });
     }
-    Ok(ended)
+    let scrape = Scrape::of(dir.path());
+    Ok((ended, scrape))
 }
 
 fn measure(counts: &[usize]) -> Result<ExitCode, Box<dyn Error>> {
@@ -69,7 +72,7 @@ fn measure(counts: &[usize]) -> Result<ExitCode, Box<dyn Error>> {
     eprintln!("one process, 1 to {} threads", counts[counts.len() - 1]);
     let mut by_threads = Vec::new();
     for &threads in counts {
-        let ended = run(1, Load { threads, ..steady })?;
+        let (ended, _) = run(1, Load { threads, ..steady })?;
         checks.exact(&format!("threads {threads}"), &ended);
         by_threads.push((threads, ended));
     }
@@ -77,22 +80,25 @@ fn measure(counts: &[usize]) -> Result<ExitCode, Box<dyn Error>> {
 
     eprintln!("1 to {} processes of one thread", counts[counts.len() - 1]);
     let mut by_processes = Vec::new();
+    let mut scrapes = Vec::new();
     for &processes in counts {
-        let ended = run(processes, steady)?;
+        let (ended, scrape) = run(processes, steady)?;
         checks.exact(&format!("processes {processes}"), &ended);
         by_processes.push((processes, ended));
+        scrapes.push((processes, scrape));
     }
     checks.of_processes(&by_processes);
+    checks.of_scrapes(&scrapes);
 
     eprintln!("a node: {} processes of {} threads", model::RANKS, model::THREADS);
-    let node = run(model::RANKS, Load { threads: model::THREADS, ..steady })?;
+    let (node, scrape) = run(model::RANKS, Load { threads: model::THREADS, ..steady })?;
     checks.exact("a node", &node);
-    checks.of_node(&node);
+    checks.of_node(&node, scrape);
 
     eprintln!("one thread at several rates");
     let mut by_rate = Vec::new();
     for rate in [1_000, 10_000, 30_000, 100_000] {
-        by_rate.push((rate, run(1, Load { rate, seconds: 3.0, ..steady })?));
+        by_rate.push((rate, run(1, Load { rate, seconds: 3.0, ..steady })?.0));
     }
     checks.of_rates(&by_rate);
 

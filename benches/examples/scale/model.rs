@@ -16,6 +16,8 @@ pub(crate) const THREADS: usize = 4;
 const NODES: u64 = 1_000;
 /// Transfers a second and thread in the tables for process, node and cluster.
 const RATE: u64 = 2_500;
+/// Seconds between two scrapes.
+const SCRAPE_INTERVAL: u64 = 15;
 /// Events of one transfer.
 pub(crate) const EVENTS: u64 = 4;
 /// Records that the flush thread takes out of a slot at a time.
@@ -73,9 +75,33 @@ pub(crate) struct Constants {
     pub(crate) slot: f64,
     /// Share of a processor for one event a second.
     pub(crate) event: f64,
+    /// Bytes of a page without agents, and what each agent adds.
+    pub(crate) page: u64,
+    pub(crate) page_of_agent: u64,
+    /// Series of such a page, and of each agent.
+    pub(crate) page_series: u64,
+    pub(crate) series: u64,
+    /// Nanoseconds of a scrape, and what each agent adds.
+    pub(crate) scrape: f64,
+    pub(crate) scrape_of_agent: f64,
 }
 
 impl Constants {
+    /// Series of a page of so many agents.
+    pub(crate) fn series_of(&self, agents: u64) -> u64 {
+        self.page_series + agents * self.series
+    }
+
+    /// Bytes of that page.
+    pub(crate) fn page_of(&self, agents: u64) -> u64 {
+        self.page + agents * self.page_of_agent
+    }
+
+    /// What one takes to make.
+    pub(crate) fn scrape_ns(&self, agents: u64) -> f64 {
+        self.scrape + agents as f64 * self.scrape_of_agent
+    }
+
     /// Share of a processor that a flush thread takes.
     pub(crate) fn share(&self, slots: usize, wake_ups: f64, events: f64) -> f64 {
         let slots = slots.saturating_sub(1) as f64;
@@ -118,7 +144,36 @@ pub(crate) fn cluster(constants: &Constants) -> String {
         share * 100.0 * RANKS as f64,
         ""
     );
-    let _ = writeln!(text, "{:<44} {:>12}", "bytes a scrape, scrapes a second", "no exporter answers scrapes yet");
+    let (series, page) = (constants.series_of(ranks), constants.page_of(ranks));
+    let _ = writeln!(
+        text,
+        "{:<44} {:>12} {:>14} {:>14} {:>18}",
+        "series, one endpoint a node",
+        "",
+        "",
+        series,
+        series * NODES
+    );
+    let _ = writeln!(text, "{:<44} {:>12} {:>14} {:>14} {:>18}", "bytes a scrape", "", "", page, "");
+    let scrapes = NODES as f64 / SCRAPE_INTERVAL as f64;
+    let _ = writeln!(
+        text,
+        "{:<44} {:>12} {:>14} {:>14.3} {:>18.1}",
+        format!("scrapes a second, one in {SCRAPE_INTERVAL} s"),
+        "",
+        "",
+        scrapes / NODES as f64,
+        scrapes
+    );
+    let bytes = page * NODES / SCRAPE_INTERVAL;
+    let _ =
+        writeln!(text, "{:<44} {:>12} {:>14} {:>14} {:>18}", "bytes a second of scrapes", "", "", bytes / NODES, bytes);
+    let share = constants.scrape_ns(ranks) / SCRAPE_INTERVAL as f64 / 1e7;
+    let _ = writeln!(
+        text,
+        "{:<44} {:>12} {:>14} {:>13.5}% {:>18}",
+        "scrapes, of one processor of their node", "", "", share, ""
+    );
     let _ = writeln!(
         text,
         "one transfer: {EVENTS} events, one record of {} bytes, {record} bytes in the file, {:.1} x eight stores",

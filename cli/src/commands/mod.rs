@@ -6,6 +6,7 @@ mod demo;
 mod inspect;
 mod man;
 mod read;
+pub(crate) mod serve;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         }
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use telering::warn::Warning;
-use telering::{Operation, Telemetry, TransferRecord};
+use telering::{Builder, Operation, Status, Telemetry, TransferRecord};
 
 /// Records between two looks at the clock of a paced producer: what may come late together.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -36,27 +36,76 @@ pub unsafe extern "C" fn telering_guest_start(name: *const c_char, dir: *const c
     // SAFETY: the caller passes C strings.
     let (name, dir) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(dir)) };
     let (Ok(name), Ok(dir)) = (name.to_str(), dir.to_str()) else { return 1 };
-    let warnings = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&warnings);
-    let telemetry = Telemetry::builder(name)
-        .dir(dir)
-        .on_warning(move |warning: &Warning| {
-            lock(&told).push(format!("{}: {}", warning.kind.as_str(), warning.message))
-        })
-        .build();
-    if telemetry.path().is_none() {
-        eprintln!("interop guest: no telemetry file: {:?}", lock(&warnings));
+    let guest = start(Telemetry::builder(name).dir(dir));
+    if guest.telemetry.path().is_none() {
+        eprintln!("interop guest: no telemetry file: {:?}", lock(&guest.warnings));
         return 2;
     }
-    *lock(&GUEST) = Some(Guest { telemetry, warnings });
+    *lock(&GUEST) = Some(guest);
     0
+}
+
+/// Starts the agent `name`; everything else comes from the environment, and whatever it makes of it is right. 0 is
+/// success.
+///
+/// # Safety
+/// The name is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn telering_guest_start_plain(name: *const c_char) -> c_int {
+    // SAFETY: the caller passes a C string.
+    let Ok(name) = unsafe { CStr::from_ptr(name) }.to_str() else { return 1 };
+    *lock(&GUEST) = Some(start(Telemetry::builder(name)));
+    0
+}
+
+fn start(builder: Builder) -> Guest {
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&warnings);
+    let hear = move |warning: &Warning| lock(&told).push(format!("{}: {}", warning.kind.as_str(), warning.message));
+    Guest { telemetry: builder.on_warning(hear).build(), warnings }
+}
+
+fn telemetry() -> Option<Telemetry> {
+    lock(&GUEST).as_ref().map(|guest| guest.telemetry.clone())
+}
+
+/// Records a transfer that somebody else made and timed.
+#[unsafe(no_mangle)]
+pub extern "C" fn telering_guest_moved(writes: c_int, bytes: u64, post_us: u64, xfer_us: u64) {
+    let Some(telemetry) = telemetry() else { return };
+    telemetry.record_transfer(&TransferRecord {
+        operation: if writes != 0 { Operation::Write } else { Operation::Read },
+        bytes,
+        descriptors: 1,
+        post_duration: Duration::from_micros(post_us),
+        xfer_duration: Duration::from_micros(xfer_us),
+    });
+}
+
+/// Records memory that somebody else registered or deregistered.
+#[unsafe(no_mangle)]
+pub extern "C" fn telering_guest_memory(registered: c_int, bytes: u64) {
+    let Some(telemetry) = telemetry() else { return };
+    if registered != 0 { telemetry.memory_registered(bytes) } else { telemetry.memory_deregistered(bytes) }
+}
+
+/// Records an error by NIXL's code. 0 is success.
+#[unsafe(no_mangle)]
+pub extern "C" fn telering_guest_error(code: c_int) -> c_int {
+    match (telemetry(), Status::from_code(code)) {
+        (Some(telemetry), Some(status)) => {
+            telemetry.error(status);
+            0
+        }
+        _ => 1,
+    }
 }
 
 /// Records `count` transfers, `per_second` of them in a second or, with 0, without a pause. Returns how many.
 #[unsafe(no_mangle)]
 pub extern "C" fn telering_guest_record(count: u64, per_second: u64) -> u64 {
     // A handle of its own: the report can be asked for meanwhile.
-    let Some(telemetry) = lock(&GUEST).as_ref().map(|guest| guest.telemetry.clone()) else { return 0 };
+    let Some(telemetry) = telemetry() else { return 0 };
     let start = Instant::now();
     let mut made = 0;
     while made < count {
@@ -108,8 +157,14 @@ pub unsafe extern "C" fn telering_guest_report(buffer: *mut c_char, size: usize)
     let guest = lock(&GUEST);
     let Some(guest) = guest.as_ref() else { return 0 };
     let flow = guest.telemetry.counts();
+    let mut page = String::new();
+    // A String takes everything.
+    let _ = guest.telemetry.render_prometheus(&mut page);
     let report = serde_json::json!({
         "path": guest.telemetry.path(),
+        "mode": format!("{:?}", guest.telemetry.mode()),
+        "address": guest.telemetry.prometheus_address().map(|address| address.to_string()),
+        "metrics": page,
         "recorded": flow.recorded,
         "exported": flow.exported,
         "lost": flow.lost.total(),

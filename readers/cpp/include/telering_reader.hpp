@@ -1086,8 +1086,9 @@ public:
     void read(const File& file, Batch& batch) {
         const std::uint64_t len = file.size();
         if (len != head_.image_len) throw resized(file, len);
-        if (!is_same_instance(file, len, batch)) return;
-        Positions now = positions(file);
+        const std::optional<Positions> seen = look(file, len, batch);
+        if (!seen) return;
+        Positions now = *seen;
         if (!begun_) begin(now);
         if (now.intent < next_) {
             // Once may be a look between two stores of a repair; twice is another run.
@@ -1169,24 +1170,34 @@ private:
         begun_ = true;
     }
 
-    // False while the image is being formatted.
-    bool is_same_instance(const File& file, std::uint64_t len, Batch& batch) {
-        unsigned char bytes[sizeof(layout::Head)];
+    // One look that tells whether the image is still the one that was opened, and where it stands; nullopt while it is being
+    // formatted.
+    std::optional<Positions> look(const File& file, std::uint64_t len, Batch& batch) {
+        using layout::Control;
+        // The head, and the control line behind it.
+        unsigned char bytes[sizeof(layout::Head) + sizeof(Control)];
         if (!file.read(head_.extension, bytes, sizeof bytes)) throw resized(file, file.size());
         std::optional<ImageHead> head;
         try {
             head = ImageHead::parse(bytes, head_.capacity, len, file.path());
         } catch (const Error& error) {
-            if (error.kind() == ErrorKind::not_ready) return false;
+            if (error.kind() == ErrorKind::not_ready) return std::nullopt;
             throw Error(ErrorKind::changed, file.path(), "the file changed while it was read: " + error.reason());
         }
         if (!head) throw Error(ErrorKind::changed, file.path(), "the file changed while it was read: it is no image any more");
-        if (head->instance == head_.instance) return true;
-        head_ = *head;
-        batch.reset = true;
-        from_ = From::oldest;
-        begun_ = false;
-        return true;
+        if (head->instance == head_.instance) {
+            // One read may take the two words in any order. committed only grows and never passes intent, so where they agree
+            // this way round, committed was true, and intent at most too old: then a little more is found lost after the copy.
+            const Positions now = {u64_at(bytes + sizeof(layout::Head) + offsetof(Control, committed)),
+                                   u64_at(bytes + sizeof(layout::Head) + offsetof(Control, intent))};
+            if (now.committed <= now.intent && now.intent - now.committed <= layout::max_batch(head_.capacity)) return now;
+        } else {
+            head_ = *head;
+            batch.reset = true;
+            from_ = From::oldest;
+            begun_ = false;
+        }
+        return positions(file);
     }
 
     static bool has_strangers(const std::vector<Gap>& gaps) noexcept {
@@ -1921,79 +1932,82 @@ struct Item {
     Event event;                 // of an event
 };
 
-enum class Operation { unknown, write, read };
+enum class Operation { write, read };
 
-inline const char* to_string(Operation operation) noexcept {
-    return operation == Operation::write ? "write" : operation == Operation::read ? "read" : "unknown";
-}
+inline const char* to_string(Operation operation) noexcept { return operation == Operation::write ? "write" : "read"; }
 
-// One finished transfer. What its events don't say (because the producer was told to leave them out, or they were
-// overwritten) is nullopt.
+// One finished transfer.
 struct Transfer {
     std::uint64_t seq = 0;  // of its first event
     std::uint64_t instance = 0;
+    std::uint64_t start_us = 0;  // end_us - xfer_us
     std::uint64_t end_us = 0;
-    std::optional<std::uint64_t> start_us;  // end_us - xfer_us
-    Operation operation = Operation::unknown;
-    std::optional<std::uint64_t> bytes;
-    std::optional<std::uint64_t> post_us;
-    std::optional<std::uint64_t> xfer_us;
+    Operation operation = Operation::write;
+    std::uint64_t bytes = 0;
+    std::uint64_t post_us = 0;  // from its start until the backend had it
+    std::uint64_t xfer_us = 0;
     std::string agent;  // UTF-8, control characters included
     std::string rank;
 };
 
 namespace detail {
 
-// Puts events together to transfers (section 4).
+// Puts events together to transfers (section 4): four events behind each other. Those of which one is missing are counted and
+// not guessed.
 class Assembler {
 public:
-    // In NIXL's own L1 each event has a time of its own, and the post time may stand apart; so there it is left out.
-    explicit Assembler(bool post_times) : post_times_(post_times) {}
+    // `one_time`: the four carry one timestamp, as in an image. NIXL takes one for each.
+    explicit Assembler(bool one_time) : one_time_(one_time) {}
 
     void add(const Event& event, std::vector<Transfer>& out) {
-        int stage = -1;
-        Operation operation = Operation::unknown;
+        unsigned place = 4;
+        Operation operation = Operation::write;
         switch (event.id.value_or(0xffffffff)) {
-            case 7: stage = post_times_ ? 0 : -1; break;
-            case 6: stage = 1; break;
-            case 0: stage = 2, operation = Operation::write; break;
-            case 1: stage = 2, operation = Operation::read; break;
-            case 2: stage = 3, operation = Operation::write; break;
-            case 3: stage = 3, operation = Operation::read; break;
-            default: break;
+            case 7: place = 0; break;
+            case 6: place = 1; break;
+            case 0: place = 2; break;
+            case 1: place = 2, operation = Operation::read; break;
+            case 2: place = 3; break;
+            case 3: place = 3, operation = Operation::read; break;
+            default: return gap();
         }
-        if (stage < 0) return end(out);
-        const bool same_time = !post_times_ || pending_.end_us == event.timestamp_us.value_or(0);
-        const bool goes_on = stage_ >= 0 && stage > stage_ && next_seq_ == event.seq && pending_.instance == event.instance && same_time &&
-                             (pending_.operation == Operation::unknown || pending_.operation == operation);
-        if (!goes_on) {
-            end(out);
+        const std::uint64_t time = event.timestamp_us.value_or(0);
+        const bool in_time = one_time_ ? time == pending_.end_us : time >= pending_.end_us;
+        if (places_ >> place != 0 || !in_time) gap();
+        if (places_ == 0) {
             pending_.seq = event.seq;
             pending_.instance = event.instance;
         }
-        pending_.end_us = event.timestamp_us.value_or(0);
-        if (stage == 0) pending_.post_us = event.value;
-        if (stage == 1) pending_.xfer_us = event.value;
-        if (stage == 2) pending_.bytes = event.value;
-        if (operation != Operation::unknown) pending_.operation = operation;
-        stage_ = stage;
-        next_seq_ = event.seq + 1;
-        if (stage == 3) end(out);
+        places_ |= 1U << place;
+        pending_.end_us = time;
+        if (place == 0) pending_.post_us = event.value;
+        if (place == 1) pending_.xfer_us = event.value;
+        if (place == 2) {
+            pending_.bytes = event.value;
+            pending_.operation = operation;
+        }
+        if (place != 3) return;
+        if (places_ != 0xf || operation != pending_.operation) return gap();
+        pending_.start_us = minus(time, pending_.xfer_us);
+        out.push_back(std::move(pending_));
+        places_ = 0;
+        pending_ = Transfer{};
     }
 
-    // No more events of the pending transfer will come.
-    void end(std::vector<Transfer>& out) {
-        if (stage_ < 0) return;
-        if (pending_.xfer_us) pending_.start_us = minus(pending_.end_us, *pending_.xfer_us);
-        out.push_back(std::move(pending_));
+    // Something is missing here: what is open can't be completed.
+    void gap() {
+        if (places_ != 0) ++incomplete_;
+        places_ = 0;
         pending_ = Transfer{};
-        stage_ = -1;
     }
+
+    std::uint64_t incomplete() const noexcept { return incomplete_; }
 
 private:
-    bool post_times_;
-    int stage_ = -1;
-    std::uint64_t next_seq_ = 0;
+    bool one_time_;
+    // Bit 0 the post time, then the transfer's time, the bytes, the requests.
+    unsigned places_ = 0;
+    std::uint64_t incomplete_ = 0;
     Transfer pending_;
 };
 
@@ -2090,9 +2104,9 @@ public:
         return result;
     }
 
-    // The transfers that finished since the last call, in the file's order. Throws Error no_transfers where the layout
-    // has no times (NIXL 1.1 and later): nothing says there which events belong together. In files of NIXL up to 1.0.1
-    // post_us is never given: other threads' events can stand between.
+    // The transfers that finished since the last call, in the file's order. Those of which an event is missing are left out and
+    // counted. Throws Error no_transfers where the layout has no times (NIXL 1.1 and later): nothing says there which events
+    // belong together.
     std::vector<Transfer> transfers() {
         if (nixl_ && nixl_->layout() != Layout::l1)
             throw Error(ErrorKind::no_transfers, path(),
@@ -2104,15 +2118,13 @@ public:
         try {
             while (const auto item = next()) {
                 if (item->kind == ItemKind::event) assembler_->add(item->event, transfers);
-                else assembler_->end(transfers);
+                else assembler_->gap();
                 if (image_ ? item->kind == ItemKind::event && item->event.seq + 1 == until : --most == 0) break;
             }
         } catch (const Error&) {
             // What came before the trouble is handed over first; the next call meets the trouble again.
             if (transfers.empty()) throw;
         }
-        // From capacity 64 on, the events of a transfer become visible together.
-        if (capacity() >= 64 || nixl_) assembler_->end(transfers);
         if (image_) {
             if (const auto identity = detail::Parts(file_, *image_).identity()) {
                 for (Transfer& transfer : transfers) {
@@ -2123,6 +2135,9 @@ public:
         }
         return transfers;
     }
+
+    // Transfers that transfers() left out so far, because an event of theirs was missing.
+    std::uint64_t incomplete_transfers() const noexcept { return assembler_->incomplete(); }
 
     // What was handed over since the file was opened, over resets.
     const Counts& counts() const noexcept { return counts_; }

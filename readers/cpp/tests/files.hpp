@@ -54,6 +54,12 @@ private:
     std::filesystem::path path_;
 };
 
+// Writes over a file that stays the same file.
+inline void overwrite(const std::string& path, const Bytes& bytes) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (!file.flush()) throw std::runtime_error("cannot write over " + path);
+}
 inline Bytes bytes_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return Bytes(std::istreambuf_iterator<char>(file), {});

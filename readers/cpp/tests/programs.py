@@ -1,23 +1,27 @@
-"""The C++ programs beside real producers, and the programs of docs/readers-cpp.md built with the installed package.
+"""The C++ programs beside real producers, and the programs of docs/readers.md built with the installed package.
 
-    python3 readers/cpp/tests/programs.py BUILD PACED
+    python3 readers/cpp/tests/programs.py BUILD TARGET
 
-BUILD is a build folder of readers/cpp, PACED the example `paced` of the library.
+BUILD is a build folder of readers/cpp. TARGET has the command `telering`, and in `examples` the library's example `paced`.
 """
 
+import contextlib
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+from collections import namedtuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD, PACED = (Path(argument).resolve() for argument in sys.argv[1:3])
+BUILD, TARGET = (Path(argument).resolve() for argument in sys.argv[1:3])
+PACED = TARGET / "examples" / "paced"
 
 
 def environment(capacity):
@@ -35,6 +39,34 @@ def wait_for(path):
             return path
         time.sleep(0.01)
     raise AssertionError(f"{path} never came")
+
+
+Numbers = namedtuple("Numbers", "instance committed")
+
+
+def numbers(file, capacity):
+    """What an image says, read without any reader: FORMAT.md, sections 3, 6 and 7. Zeros if its capacity is another one."""
+    extension = (40 + 56 * capacity + 63) // 64 * 64
+    header, data = os.pread(file.fileno(), 40, 0), os.pread(file.fileno(), 128, extension)
+    if len(data) < 128 or struct.unpack_from("<Q", header, 24) != (capacity,):
+        return Numbers(0, 0)
+    return Numbers(*struct.unpack_from("<48xQ16xQ", data))
+
+
+def wait_for_instance(path, capacity, known):
+    """Until the name leads to a run that is not known yet and has recorded something."""
+    for _ in range(1000):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            found = numbers(file, capacity)
+            if found.instance and found.instance not in known and found.committed:
+                return found.instance
+        time.sleep(0.01)
+    raise AssertionError(f"no new run of {path} came")
+
+
+def end(process, how=signal.SIGKILL):
+    process.send_signal(how)
+    process.wait(timeout=10)
 
 
 def run(*command, status=0):
@@ -110,11 +142,73 @@ class Programs(unittest.TestCase):
         values = [int(line.rsplit(" ", 1)[1]) for line in lines if " 1 agent_tx_bytes: " in line]
         self.assertEqual(values, list(range(1, recorded["transfers"] + 1)))
 
+    def test_both_programs_of_the_guide_read_a_live_demo(self):
+        command = [TARGET / "telering", "demo", "--dir", self.dir, "--seconds", "6", "--agents", "1"]
+        demo = subprocess.Popen(command, env=environment(4096), stdout=subprocess.DEVNULL)
+        self.addCleanup(end, demo)
+        path, outputs, readers = wait_for(self.dir / "demo-0"), {}, []
+        for program in ("guide_loop", "telemetry_reader"):
+            outputs[program] = self.dir / f"printed-by-{program}"
+            with outputs[program].open("w") as out:
+                readers.append(subprocess.Popen([BUILD / program, path], stdout=out, stderr=subprocess.DEVNULL))
+            self.addCleanup(end, readers[-1])
+        time.sleep(3)
+        self.assertIsNone(demo.poll(), "the demo was not live any more")
+        for reader in readers:
+            self.assertIsNone(reader.poll(), "it ended before it was told to")
+            end(reader, signal.SIGTERM)
+        # What was printed last may be half a line.
+        lines = outputs["guide_loop"].read_text().splitlines()[:-1]
+        blocks = outputs["telemetry_reader"].read_text().split("=== NIXL Telemetry Event ===\n")[1:-1]
+        self.assertRegex(lines[0], r"^Buffer capacity: \d+ events$")
+        looped = [re.fullmatch(r"\[\d{16}\] \d+ (\w+): (\d+)", line) for line in lines[1:]]
+        printed = [re.fullmatch(r"Timestamp: [\d: .-]{26}\nCategory: \w+\nEvent: (\w+)\nValue: (\d+)\n=+\n", block) for block in blocks]
+        self.assertTrue(all(looped) and all(printed), (lines, blocks))
+        # Both began at the oldest event, so the shorter is where the longer began.
+        looped, printed = ([match.groups() for match in matches] for matches in (looped, printed))
+        common = min(len(looped), len(printed))
+        self.assertGreater(common, 100)
+        self.assertEqual(looped[:common], printed[:common])
+        self.assertLessEqual({"agent_tx_bytes", "agent_rx_bytes"} & {name for name, _ in looped}, {name for name, _ in printed})
+
+    def test_killed_again_and_again_under_one_name_a_follower_goes_on(self):
+        path, runs, committed = self.dir / "agent", 16, {}
+        reader = None
+        for turn in range(runs):
+            # A ring of another size each time; killed at another moment each time.
+            capacity = (64, 4096, 128)[turn % 3]
+            writer = produce(self.dir, seconds=60, rate=20000, capacity=capacity)
+            self.addCleanup(end, writer)
+            instance = wait_for_instance(path, capacity, known=committed)
+            if reader is None:
+                reader = subprocess.Popen([BUILD / "runs", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.addCleanup(end, reader)
+            with path.open("rb") as file:
+                time.sleep(0.1 + 0.013 * turn)
+                end(writer)
+                committed[instance] = numbers(file, capacity).committed
+        # The last one ends in good order, and with it the reader.
+        producer = produce(self.dir, seconds=0.3, rate=1000, capacity=8192)
+        recorded = json.loads(producer.communicate()[0])
+        with path.open("rb") as file:
+            last = numbers(file, 8192)
+        committed[last.instance] = last.committed
+        printed, said = reader.communicate(timeout=60)
+        self.assertEqual(reader.returncode, 0, said)
+        seen = [json.loads(line) for line in printed.splitlines()]
+        self.assertEqual([run["instance"] for run in seen], list(committed))
+        for run in seen:
+            with self.subTest(run=run, committed=committed[run["instance"]]):
+                self.assertEqual((run["wrong"], run["unverified"], run["interrupted"]), (0, 0, 0))
+                self.assertEqual(run["events"] + run["lost"], committed[run["instance"]] - run["start"])
+                self.assertGreater(run["events"], 0)
+        self.assertEqual((seen[-1]["lost"], seen[-1]["sum"]), (0, recorded["tx_bytes"]))
+
     def test_the_documents_programs_build_with_the_installed_package_and_run(self):
         produce(self.dir, seconds=0.2, rate=100).communicate()
         snippets = self.dir / "snippets"
         snippets.mkdir()
-        text = (ROOT / "docs/readers-cpp.md").read_text()
+        text = (ROOT / "docs/readers.md").read_text()
         programs = re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
         for number, program in enumerate(programs):
             (snippets / f"program{number}.cpp").write_text(program)

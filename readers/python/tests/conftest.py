@@ -21,7 +21,7 @@ def anyhow(request, monkeypatch):
     else:
         monkeypatch.setattr(check, "numpy", None)
     if request.param == "seek":
-        monkeypatch.setattr(file, "HAS_PREAD", False)
+        monkeypatch.setattr(file, "_pread", None)
         monkeypatch.delattr(os, "preadv", raising=False)
     return request.param
 

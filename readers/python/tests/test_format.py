@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from producer import FACTORS, Producer, check_of, record
 
-from telering_reader import Damaged, NotReady, Reader, UnsupportedVersion, WrongByteOrder, check, image, names, nixl
+from telering_reader import Damaged, NotReady, Reader, TelemetryError, UnsupportedVersion, WrongByteOrder, check, image, names, nixl
 
 TEXT = (ROOT / "FORMAT.md").read_text()
 
@@ -144,3 +144,28 @@ def test_the_sources_are_python_of_the_oldest_version_that_is_promised():
     promised = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "readers/python/pyproject.toml").read_text())
     for source in (ROOT / "readers" / "python" / "src").rglob("*.py"):
         ast.parse(source.read_text(), feature_version=(3, int(promised.group(1))))
+
+
+def test_no_number_in_a_file_decides_how_much_memory_is_taken():
+    import tracemalloc
+
+    paths = sorted((ROOT / "conformance" / "files").glob("*.bin"))
+    assert len(paths) > 400
+    for file in paths:
+        tracemalloc.start()
+        try:
+            with Reader(file) as reader:
+                while reader.read():
+                    pass
+                reader.info()
+            if check.numpy is not None:
+                Reader(file).to_numpy()
+            if reader.layout in ("image", "L1"):
+                Reader(file).transfers()
+        except TelemetryError:
+            pass
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        # The same for all: the checker's space, and 5 MB where a table needs more than it was made for. Beyond that the file's size.
+        assert peak < 8_000_000 + 40 * file.stat().st_size, f"{file.name}: {peak} bytes"

@@ -159,6 +159,11 @@ def test_whatever_happens_to_the_file_the_reader_ends_in_its_own_errors_only(pac
     assert events > 0 and len(trouble) >= 2, (events, trouble)
 
 
+# Times as many events a second as the guide's loop takes. The goal is 20, and docs/readers.md says what was seen and why; on
+# a busy machine the memory is not ours alone, so these are lower.
+GATES = {"blocks()": 12, "to_numpy(numbered=False)": 12, "to_numpy()": 9}
+
+
 def test_bulk_reading_is_much_faster_than_popping_one_by_one(paced):
     pytest.importorskip("numpy")
     process, path = paced(1 << 18, 300_000, 1)
@@ -166,9 +171,8 @@ def test_bulk_reading_is_much_faster_than_popping_one_by_one(paced):
     tool = HERE.parent / "tools" / "speed.py"
     out = subprocess.run([sys.executable, tool, path, "25"], capture_output=True, text=True, timeout=300, check=True).stdout
     print(out)
-    times = float(re.search(r"blocks .* ([\d.]+) times", out).group(1))
-    # The goal is 20, and docs/readers.md says what was seen. On a busy machine the caches are not ours: a lower gate.
-    assert times > 10, out
+    times = {way: float(re.search(rf"^{re.escape(way)} .* ([\d.]+)$", out, re.M).group(1)) for way in GATES}
+    assert all(times[way] > gate for way, gate in GATES.items()), out
 
 
 def snippet(path, lines):

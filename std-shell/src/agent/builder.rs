@@ -8,10 +8,12 @@ use telering_core::ring::Capacity;
 use telering_core::slot::Buckets;
 
 use super::hot::{Hot, HotSettings};
+use super::sink::{Sink, Start, make_exporter};
+use super::view::{self, View};
 use super::{Agent, Mode, Telemetry, registry};
 use crate::clock::Clock;
-use crate::config::{Allowlist, Config, Enable, ExporterChoice, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
-use crate::exporter::{Exporter, Nop, Shm, ShmSettings, Who};
+use crate::config::{Allowlist, Config, Enable, RUN_INTERVAL_MS, buffer_capacity, staging_capacity};
+use crate::exporter::Exporter;
 use crate::flush::{ByHand, FlushHandle};
 use crate::warn::{OnWarning, Warner, Warning, WarningKind};
 
@@ -27,12 +29,6 @@ const STAGING_UNDRAINED: usize = 64;
 pub struct StartError {
     /// The warning.
     pub warning: Warning,
-}
-
-/// Where events go, as the program wants it.
-enum Sink {
-    Nop,
-    Own(Box<dyn Exporter>),
 }
 
 /// Settings of an agent. What a program sets wins over the environment, with one exception: telemetry
@@ -51,6 +47,10 @@ pub struct Builder {
     rank: Option<String>,
     file_mode: Option<u32>,
     histogram_bounds: Option<Vec<u64>>,
+    prometheus_port: Option<u16>,
+    prometheus_local: Option<bool>,
+    multiproc_dir: Option<PathBuf>,
+    stale_ttl: Option<Duration>,
     close_patience: Duration,
     clock: Option<&'static Clock>,
     on_warning: Option<OnWarning>,
@@ -79,6 +79,10 @@ impl Builder {
             rank: None,
             file_mode: None,
             histogram_bounds: None,
+            prometheus_port: None,
+            prometheus_local: None,
+            multiproc_dir: None,
+            stale_ttl: None,
             close_patience: PATIENCE_DEFAULT,
             clock: None,
             on_warning: None,
@@ -115,6 +119,38 @@ impl Builder {
     /// Events are counted and dropped: the exporter `NOP`.
     pub fn nop(mut self) -> Self {
         self.sink = Some(Sink::Nop);
+        self
+    }
+
+    /// The exporter `prometheus`: metrics on an HTTP endpoint, which all such agents of the process share.
+    pub fn prometheus(mut self) -> Self {
+        self.sink = Some(Sink::Prometheus);
+        self
+    }
+
+    /// The exporter `prometheus_mp`: the file of this agent goes into `directory`, and one of all processes that do so
+    /// serves what is in it. Made with the permissions 0700 if it is missing.
+    pub fn prometheus_mp(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.sink = Some(Sink::PrometheusMp);
+        self.multiproc_dir = Some(directory.into());
+        self
+    }
+
+    /// How long the exporter `prometheus_mp` serves the last numbers of an agent that is gone. Default 30 s.
+    pub fn stale_ttl(mut self, ttl: Duration) -> Self {
+        self.stale_ttl = Some(ttl);
+        self
+    }
+
+    /// Port of the endpoint, 0 for any free one: see [`Telemetry::prometheus_address`]. Default 9090.
+    pub fn prometheus_port(mut self, port: u16) -> Self {
+        self.prometheus_port = Some(port);
+        self
+    }
+
+    /// Whether the endpoint is on the loopback interface only. Default: on all interfaces.
+    pub fn prometheus_local(mut self, local: bool) -> Self {
+        self.prometheus_local = Some(local);
         self
     }
 
@@ -239,21 +275,22 @@ impl Builder {
                 timed: false,
                 hot: Arc::new(Hot::new(hot_settings(&config, clock, STAGING_UNDRAINED, &start.warner))),
                 flush: None,
+                view: None,
             };
             return start.end(agent);
         }
         let instance = registry::next_instance();
-        let exporter = if mode == Mode::Exported {
-            make_exporter(self.sink, &config, &self.name, instance, &mut start)
+        let (exporter, endpoint) = if mode == Mode::Exported {
+            make_exporter(self.sink, &config, &self.name, instance, &mut start).unzip()
         } else {
-            None
+            (None, None)
         };
         let staging = if exporter.is_some() { config.staging_records } else { STAGING_UNDRAINED };
         let hot = Arc::new(Hot::new(hot_settings(&config, clock, staging, &start.warner)));
         registry::enter(&hot);
         let flush =
             exporter.and_then(|exporter| match start_flush(&hot, exporter, config.run_interval, self.close_patience) {
-                Ok(flush) => Some(flush),
+                Ok(flush) => Some(Arc::new(flush)),
                 Err(error) => {
                     let message = format!("telemetry is not exported: no thread for its flushes: {error}");
                     start.warn(Warning::new(WarningKind::Exporter, message));
@@ -262,7 +299,14 @@ impl Builder {
             });
         let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
         let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
-        start.end(Agent { name: self.name, mode, timed, hot, flush })
+        let view = registry::show(hot.id, &self.name, |taken| View {
+            hot: Arc::clone(&hot),
+            flush: flush.clone(),
+            labels: view::labels(&self.name, instance, taken),
+            start_us: hot.clock.anchor().now_us(),
+            endpoint: endpoint.flatten().filter(|_| flush.is_some()),
+        });
+        start.end(Agent { name: self.name, mode, timed, hot, flush, view: Some(view) })
     }
 
     /// The environment's settings with the program's in their places.
@@ -317,6 +361,12 @@ impl Builder {
                 Err(error) => note("histogram_bounds", Some(format!("{error}; the bounds before are used"))),
             }
         }
+        config.prometheus_port = self.prometheus_port.unwrap_or(config.prometheus_port);
+        config.prometheus_local = self.prometheus_local.unwrap_or(config.prometheus_local);
+        config.stale_ttl = self.stale_ttl.unwrap_or(config.stale_ttl);
+        if let Some(directory) = &self.multiproc_dir {
+            config.multiproc_dir = Some(directory.clone());
+        }
         if let Some(rank) = &self.rank {
             config.rank = Some(rank.clone());
         }
@@ -326,30 +376,6 @@ impl Builder {
             warnings.into_iter().for_each(|warning| start.warn(warning));
         }
         config
-    }
-}
-
-/// What happened while an agent starts.
-struct Start {
-    warner: Warner,
-    strict: bool,
-    failed: Option<Warning>,
-}
-
-impl Start {
-    fn warn(&mut self, warning: Warning) {
-        if !self.strict {
-            self.warner.tell(&warning);
-        } else if self.failed.is_none() {
-            self.failed = Some(warning);
-        }
-    }
-
-    fn end(self, agent: Agent) -> Result<Telemetry, StartError> {
-        match self.failed {
-            Some(warning) => Err(StartError { warning }),
-            None => Ok(Telemetry(Arc::new(agent))),
-        }
     }
 }
 
@@ -384,46 +410,6 @@ fn wanted_mode(enable: Option<bool>, capture: bool, config: &Config, own_sink: b
         (true, _) | (false, true) => Mode::Captured,
         (false, false) => Mode::Off,
     }
-}
-
-fn make_exporter(
-    sink: Option<Sink>,
-    config: &Config,
-    name: &str,
-    instance: u64,
-    start: &mut Start,
-) -> Option<Box<dyn Exporter>> {
-    let choice = match sink {
-        Some(Sink::Own(exporter)) => return Some(exporter),
-        Some(Sink::Nop) => ExporterChoice::Nop,
-        None => config.exporter.clone().unwrap_or(ExporterChoice::Shm),
-    };
-    let problem = match (choice, &config.dir) {
-        (ExporterChoice::Nop, _) => return Some(Box::new(Nop)),
-        (ExporterChoice::Shm, Some(directory)) => {
-            let settings = ShmSettings {
-                directory: directory.clone(),
-                capacity: config.buffer_size,
-                file_mode: config.file_mode,
-                bounds: config.histogram_bounds.clone(),
-                who: Who::of_this_process(name, instance, config.rank.as_deref().unwrap_or_default()),
-            };
-            match Shm::new(settings, &start.warner) {
-                Ok(exporter) => return Some(Box::new(exporter)),
-                Err(error) => Warning::new(WarningKind::File, error.to_string()),
-            }
-        }
-        (ExporterChoice::Shm, None) => Warning::new(
-            WarningKind::Config,
-            "the exporter BUFFER needs a directory and there is none: set NIXL_TELEMETRY_DIR; nothing is exported",
-        ),
-        (ExporterChoice::Named(other), _) => Warning::new(
-            WarningKind::Config,
-            format!("there is no exporter '{other}': BUFFER and NOP are known (case counts); nothing is exported"),
-        ),
-    };
-    start.warn(problem);
-    None
 }
 
 #[cfg(test)]

@@ -5,13 +5,18 @@ mod builder;
 pub(crate) mod hot;
 mod local;
 mod registry;
+mod sink;
 mod transfer;
+mod view;
 
 pub(crate) use backend::Waiting;
 pub use backend::{BACKEND_EVENTS_MAX, Backend, BackendEvent};
 pub use builder::{Builder, StartError};
 pub use transfer::{Transfer, TransferRecord, TransferTelemetry};
+pub(crate) use view::{write_endpoint, write_process};
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +27,10 @@ use telering_core::snapshot::{Flow, Notices, Snapshot};
 use telering_core::{Category, Status, names};
 
 use crate::file::fork;
-use crate::flush::{FlushHandle, add_up};
+use crate::flush::FlushHandle;
 use hot::Hot;
 use local::Recorder;
+use view::View;
 
 /// How much an agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +56,9 @@ struct Agent {
     /// Transfers are timed: their telemetry was asked for, or one of their metrics is on.
     timed: bool,
     hot: Arc<Hot>,
-    flush: Option<FlushHandle>,
+    flush: Option<Arc<FlushHandle>>,
+    /// What scrapes see. `None` for an agent that is off.
+    view: Option<Arc<View>>,
 }
 
 /// One agent's telemetry. Clones are handles of the same agent; when the last one goes, it closes.
@@ -197,18 +205,48 @@ impl Telemetry {
 
     /// The flush thread's side, unless there is none or this process is a fork of the agent's.
     fn flush(&self) -> Option<&FlushHandle> {
-        self.0.flush.as_ref().filter(|_| fork::is_own(self.0.hot.id))
+        self.0.flush.as_deref().filter(|_| fork::is_own(self.0.hot.id))
     }
 
     /// Running totals of the built-in events as of now, exact at any rate.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let hot = &self.0.hot;
-        if !fork::is_own(hot.id) {
-            return Snapshot::default();
+        match &self.0.view {
+            Some(view) if fork::is_own(self.0.hot.id) => view.snapshot(),
+            _ => Snapshot::default(),
         }
-        let slots = hot.slots_from(0);
-        add_up(slots.iter().map(|owned| owned.slot.totals()), hot.mask, &hot.clock.anchor())
+    }
+
+    /// Where Prometheus finds this agent: the address of the process's endpoint, with its true port. `None` without one
+    /// of the exporters `prometheus` and `prometheus_mp`, after [`close`](Self::close), and as long as another process
+    /// serves the directory of `prometheus_mp`.
+    #[must_use]
+    pub fn prometheus_address(&self) -> Option<SocketAddr> {
+        let view = self.0.view.as_ref().filter(|view| fork::is_own(view.hot.id) && !view.is_closed())?;
+        view.endpoint.as_ref()?.address()
+    }
+
+    /// Writes this agent's numbers for Prometheus, for programs that have a `/metrics` of their own; no port is opened.
+    /// The text is of the classic format, [`prometheus::CONTENT_TYPE`](crate::prometheus::CONTENT_TYPE). It holds every
+    /// transfer that finished before. [`prometheus::render`](crate::prometheus::render) takes all agents of the process.
+    ///
+    /// Waits up to 50 ms for a flush, for the events that only the flush thread counts. An agent that is off, or whose
+    /// process forked, writes nothing.
+    ///
+    /// ```
+    /// use telering::{Operation, Telemetry};
+    /// let agent = Telemetry::builder("prefill-0").ignore_environment(true).capture_telemetry(true).build();
+    /// agent.begin_transfer(Operation::Write, 4096, 1).finish();
+    /// let mut page = String::new();
+    /// agent.render_prometheus(&mut page)?;
+    /// assert!(page.contains("agent_tx_bytes_total{agent_name=\"prefill-0\""));
+    /// # Ok::<(), std::fmt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    pub fn render_prometheus(&self, out: &mut (impl fmt::Write + ?Sized)) -> fmt::Result {
+        self.0.view.as_ref().map_or(Ok(()), |view| view::write(std::slice::from_ref(view), out))
     }
 
     /// Application events recorded, exported and lost, as of the last flush: `recorded = exported + lost`.

@@ -17,6 +17,10 @@ pub(super) const RUN_INTERVAL: &str = "RUN_INTERVAL";
 pub(super) const ENABLED_METRICS: &str = "ENABLED_METRICS";
 pub(super) const HISTOGRAM_BUCKETS_US: &str = "HISTOGRAM_BUCKETS_US";
 pub(super) const RANK_ENV: &str = "RANK_ENV";
+pub(super) const MULTIPROC_DIR: &str = "MULTIPROC_DIR";
+pub(super) const MP_STALE_TTL: &str = "MP_STALE_TTL";
+pub(super) const PROMETHEUS_PORT: &str = "PROMETHEUS_PORT";
+pub(super) const PROMETHEUS_LOCAL: &str = "PROMETHEUS_LOCAL";
 pub(super) const STAGING_RECORDS: &str = "STAGING_RECORDS";
 pub(super) const FILE_MODE: &str = "FILE_MODE";
 
@@ -31,10 +35,10 @@ const SHARED: [&str; 16] = [
     ENABLED_METRICS,
     HISTOGRAM_BUCKETS_US,
     RANK_ENV,
-    "PROMETHEUS_PORT",
-    "PROMETHEUS_LOCAL",
-    "MULTIPROC_DIR",
-    "MP_STALE_TTL",
+    PROMETHEUS_PORT,
+    PROMETHEUS_LOCAL,
+    MULTIPROC_DIR,
+    MP_STALE_TTL,
     "DOCA_PROMETHEUS_PORT",
     "DOCA_PROMETHEUS_LOCAL",
     "DOCA_BACKENDS",

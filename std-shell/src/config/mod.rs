@@ -8,12 +8,16 @@
 //! |---|---|---|
 //! | `.._ENABLE` | y yes on true enable 1, or n no off false disable 0, in any case | off |
 //! | `.._DIR` | the directory of telemetry files | none |
-//! | `.._EXPORTER` | `BUFFER`, `NOP`, or the name of another exporter; case counts | from `.._DIR` |
+//! | `.._EXPORTER` | `BUFFER`, `NOP`, `prometheus`, `prometheus_mp`, or the name of another exporter; case counts | from `.._DIR` |
 //! | `.._BUFFER_SIZE` | events in a telemetry file, 1 to 2^24, rounded up to a power of two, at least 64 | 4096 |
 //! | `.._RUN_INTERVAL` | milliseconds between two flushes, 1 to 3,600,000 | 100 |
 //! | `.._ENABLED_METRICS` | patterns of event names, separated by commas: see [`Allowlist`] | all |
 //! | `.._HISTOGRAM_BUCKETS_US` | bounds, separated by commas: see [`parse_histogram_bounds`] | NIXL's 18 |
+//! | `.._PROMETHEUS_PORT` | port of the metrics, 0 to 65535; 0 is any free one | 9090 |
+//! | `.._PROMETHEUS_LOCAL` | whether they are served on the loopback interface only; words as for `.._ENABLE` | no |
 //! | `.._RANK_ENV` | the variable that holds this process's rank | `LOCAL_RANK` |
+//! | `.._MULTIPROC_DIR` | the directory that the exporter `prometheus_mp` writes and serves | none |
+//! | `.._MP_STALE_TTL` | seconds for which it publishes the last numbers of an agent that is gone | 30 |
 //! | `TELERING_STAGING_RECORDS` | records in each thread's staging ring, 1 to 2^20, rounded as above | 16384 |
 //! | `TELERING_FILE_MODE` | permissions of telemetry files, octal, 0400 to 0777 | 0644 |
 //!
@@ -50,10 +54,17 @@ use telering_core::slot::DEFAULT_BOUNDS;
 pub const RUN_INTERVAL_DEFAULT: Duration = Duration::from_millis(100);
 /// The shortest and the longest time between two flushes, in milliseconds.
 pub const RUN_INTERVAL_MS: RangeInclusive<u64> = 1..=3_600_000;
+/// How long the last numbers of an agent that is gone are published when nothing else is asked for.
+pub const STALE_TTL_DEFAULT: Duration = Duration::from_secs(30);
+/// The longest such time in seconds; a longer one counts as this.
+pub const STALE_TTL_MAX_SECONDS: u64 = 9_223_372_036;
 /// The permissions of a telemetry file when nothing else is asked for.
 pub const FILE_MODE_DEFAULT: u32 = 0o644;
 /// The permissions that a telemetry file may have: its owner can read it, no special bits.
 pub const FILE_MODES: RangeInclusive<u32> = 0o400..=0o777;
+
+/// The port of the metrics when nothing else is asked for.
+pub const PROMETHEUS_PORT_DEFAULT: u16 = 9090;
 
 /// Whether the environment wants telemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +86,11 @@ pub enum ExporterChoice {
     Shm,
     /// None; events are counted and dropped: `NOP` in the environment.
     Nop,
+    /// Metrics on an HTTP endpoint: `prometheus` in the environment.
+    Prometheus,
+    /// Telemetry files in a directory of many processes, one of which serves them all: `prometheus_mp` in the
+    /// environment.
+    PrometheusMp,
     /// Another one, by its name as the environment has it, not checked yet.
     Named(String),
 }
@@ -94,6 +110,8 @@ impl ExporterChoice {
             "" => None,
             "BUFFER" => Some(ExporterChoice::Shm),
             "NOP" => Some(ExporterChoice::Nop),
+            "prometheus" => Some(ExporterChoice::Prometheus),
+            "prometheus_mp" => Some(ExporterChoice::PrometheusMp),
             other => Some(ExporterChoice::Named(String::from(other))),
         }
     }
@@ -104,6 +122,8 @@ impl ExporterChoice {
         match self {
             ExporterChoice::Shm => "BUFFER",
             ExporterChoice::Nop => "NOP",
+            ExporterChoice::Prometheus => "prometheus",
+            ExporterChoice::PrometheusMp => "prometheus_mp",
             ExporterChoice::Named(name) => name,
         }
     }
@@ -132,9 +152,18 @@ pub struct Config {
     pub rank: Option<String>,
     /// Permission bits of a new telemetry file, within [`FILE_MODES`].
     pub file_mode: u32,
+    /// The directory of the exporter `prometheus_mp`, never empty.
+    pub multiproc_dir: Option<PathBuf>,
+    /// How long the exporter `prometheus_mp` publishes the last numbers of an agent that is gone, at most
+    /// [`STALE_TTL_MAX_SECONDS`].
+    pub stale_ttl: Duration,
     /// Upper bounds of the latency histograms in microseconds, inclusive, each larger than the one before, 1 to
     /// [`HISTOGRAM_BOUNDS_MAX`] of them.
     pub histogram_bounds: Vec<u64>,
+    /// Port of the metrics, 0 for any free one.
+    pub prometheus_port: u16,
+    /// Whether the metrics are served on the loopback interface only.
+    pub prometheus_local: bool,
 }
 
 impl Default for Config {
@@ -149,7 +178,11 @@ impl Default for Config {
             allowlist: Allowlist::all(),
             rank: None,
             file_mode: FILE_MODE_DEFAULT,
+            multiproc_dir: None,
+            stale_ttl: STALE_TTL_DEFAULT,
             histogram_bounds: DEFAULT_BOUNDS.to_vec(),
+            prometheus_port: PROMETHEUS_PORT_DEFAULT,
+            prometheus_local: false,
         }
     }
 }
@@ -175,7 +208,7 @@ impl Config {
         let rank_variable = rank_variable(&mut env);
         let config = Config {
             enable: enable(&mut env),
-            dir: dir(&mut env),
+            dir: directory(&mut env, known::DIR),
             exporter: exporter(&mut env),
             buffer_size: env.capacity(known::BUFFER_SIZE, capacity::BUFFER),
             run_interval: Duration::from_millis(env.number(
@@ -188,7 +221,11 @@ impl Config {
             allowlist: allowlist(&mut env),
             rank: rank_variable.as_deref().and_then(|variable| rank(&mut env, variable)),
             file_mode: file_mode(&mut env),
+            multiproc_dir: directory(&mut env, known::MULTIPROC_DIR),
+            stale_ttl: stale_ttl(&mut env),
             histogram_bounds: histogram_bounds(&mut env),
+            prometheus_port: prometheus_port(&mut env),
+            prometheus_local: prometheus_local(&mut env),
         };
         let unknown = known::unknown(names, rank_variable.as_deref());
         env.warnings.extend(limited(unknown, "variables like these"));
@@ -228,13 +265,26 @@ fn enable(env: &mut Environment<'_>) -> Enable {
 }
 
 /// Paths are bytes: one that isn't UTF-8 is as good as any.
-fn dir(env: &mut Environment<'_>) -> Option<PathBuf> {
-    let setting = env.setting(known::DIR)?;
+fn directory(env: &mut Environment<'_>, suffix: &str) -> Option<PathBuf> {
+    let setting = env.setting(suffix)?;
     if setting.value.is_empty() {
         env.warn_of(&setting, "an empty directory counts as none; unset the variable or name a directory");
         return None;
     }
     Some(PathBuf::from(setting.value))
+}
+
+fn stale_ttl(env: &mut Environment<'_>) -> Duration {
+    let default = STALE_TTL_DEFAULT.as_secs();
+    let instead = format!("the range is 0 to {STALE_TTL_MAX_SECONDS} seconds; the default, {default}, is used instead");
+    let Some((setting, text)) = env.text(known::MP_STALE_TTL, &instead) else { return STALE_TTL_DEFAULT };
+    match parse::whole_number(&text) {
+        Ok(seconds) => Duration::from_secs(seconds.min(STALE_TTL_MAX_SECONDS)),
+        Err(fault) => {
+            env.warn_of_fault(&setting, fault, &instead);
+            STALE_TTL_DEFAULT
+        }
+    }
 }
 
 fn exporter(env: &mut Environment<'_>) -> Option<ExporterChoice> {
@@ -286,6 +336,25 @@ fn file_mode(env: &mut Environment<'_>) -> u32 {
         Ok(_) => env.warn_of(&setting, &instead),
     }
     FILE_MODE_DEFAULT
+}
+
+fn prometheus_port(env: &mut Environment<'_>) -> u16 {
+    let default = PROMETHEUS_PORT_DEFAULT;
+    let port = env.number(known::PROMETHEUS_PORT, 0..=65535, "(0 is any free port)", default.into());
+    u16::try_from(port).unwrap_or(default)
+}
+
+/// A word that is not known keeps strangers out.
+fn prometheus_local(env: &mut Environment<'_>) -> bool {
+    let Some(setting) = env.setting(known::PROMETHEUS_LOCAL) else { return false };
+    setting.value.to_str().and_then(parse::yes_or_no).unwrap_or_else(|| {
+        let words = parse::WORDS;
+        env.warn_of(
+            &setting,
+            &format!("that is none of {words}; only this machine can scrape the metrics, as for yes"),
+        );
+        true
+    })
 }
 
 fn histogram_bounds(env: &mut Environment<'_>) -> Vec<u64> {

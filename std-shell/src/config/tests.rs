@@ -132,7 +132,7 @@ fn an_exporter_is_named_exactly() {
     let exporter = |name| quiet("NIXL_TELEMETRY_EXPORTER", name).exporter;
     assert_eq!(exporter("BUFFER"), Some(ExporterChoice::Shm));
     assert_eq!(exporter("NOP"), Some(ExporterChoice::Nop));
-    assert_eq!(exporter("prometheus"), Some(ExporterChoice::Named(String::from("prometheus"))));
+    assert_eq!(exporter("prometheus"), Some(ExporterChoice::Prometheus));
     assert_eq!(exporter("buffer").as_ref().map(ExporterChoice::name), Some("buffer"));
     assert_eq!(exporter(""), None);
 }
@@ -197,10 +197,42 @@ fn enabled_metrics_become_the_allowlist_and_mistakes_name_the_variable() {
 
 #[test]
 fn variables_of_parts_not_read_here_are_known() {
-    for name in ["PROMETHEUS_PORT", "PROMETHEUS_LOCAL", "MULTIPROC_DIR", "MP_STALE_TTL", "DOCA_BACKENDS"] {
+    for name in ["DOCA_PROMETHEUS_PORT", "DOCA_IPC_SOCKETS_DIR", "DOCA_BACKENDS"] {
         assert_eq!(quiet(&format!("NIXL_TELEMETRY_{name}"), "anything"), Config::default());
     }
     quiet("TELERING_PLUGIN_DIR", "/opt/plugins");
+}
+
+#[test]
+fn the_place_of_the_metrics_is_a_port_and_a_word() {
+    let place = |config: &Config| (config.prometheus_port, config.prometheus_local);
+    assert_eq!(place(&Config::default()), (9090, false));
+    for (value, port) in [("0", 0), ("1", 1), ("65535", 65535), ("0x2328", 9000)] {
+        assert_eq!(place(&quiet("NIXL_TELEMETRY_PROMETHEUS_PORT", value)), (port, false));
+    }
+    for value in ["", "65536", "-1", "+1", "abc", " 9090 ", "9090x", "1e3", "90.5"] {
+        let (got, warnings) = config(&[("NIXL_TELEMETRY_PROMETHEUS_PORT", value)]);
+        assert_eq!((place(&got), warnings.len()), ((9090, false), 1), "{value}");
+        assert!(warnings[0].contains(&format!("NIXL_TELEMETRY_PROMETHEUS_PORT=\"{value}\"")), "{warnings:?}");
+    }
+    assert_eq!(place(&quiet("NIXL_TELEMETRY_PROMETHEUS_LOCAL", "On")), (9090, true));
+    assert_eq!(place(&quiet("NIXL_TELEMETRY_PROMETHEUS_LOCAL", "disable")), (9090, false));
+    // A word that nobody knows keeps strangers out.
+    let (got, warnings) = config(&[("NIXL_TELEMETRY_PROMETHEUS_LOCAL", "jes")]);
+    assert_eq!((place(&got), warnings.len()), ((9090, true), 1));
+}
+
+#[test]
+fn the_directory_and_the_patience_of_many_processes_are_as_nixl_has_them() {
+    let config = quiet("NIXL_TELEMETRY_MULTIPROC_DIR", "/dev/shm/job");
+    assert_eq!(config.multiproc_dir, Some(PathBuf::from("/dev/shm/job")));
+    assert_eq!(warned("NIXL_TELEMETRY_MULTIPROC_DIR", "").0.multiproc_dir, None);
+    for (value, seconds) in [("0", 0), ("30", 30), ("0x10", 16), ("18446744073709551615", 9_223_372_036)] {
+        assert_eq!(quiet("NIXL_TELEMETRY_MP_STALE_TTL", value).stale_ttl, Duration::from_secs(seconds), "{value}");
+    }
+    for value in ["", "-1", "soon", "30s", " 30", "18446744073709551616"] {
+        assert_eq!(warned("NIXL_TELEMETRY_MP_STALE_TTL", value).0.stale_ttl, Duration::from_secs(30), "{value}");
+    }
 }
 
 #[test]

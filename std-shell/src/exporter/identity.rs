@@ -5,7 +5,7 @@ use std::fs;
 use telering_core::image::Identity;
 
 /// Name and version of this library, as images carry it.
-const WRITER: &str = concat!("telering ", env!("CARGO_PKG_VERSION"));
+pub(crate) const WRITER: &str = concat!("telering ", env!("CARGO_PKG_VERSION"));
 
 /// One agent of one process.
 #[derive(Clone, Debug, Default)]

@@ -2,12 +2,14 @@
 
 mod identity;
 mod nop;
+mod prometheus;
 mod shm;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use identity::Who;
+pub(crate) use identity::{WRITER, Who};
 pub use nop::Nop;
+pub(crate) use prometheus::{Prometheus, PrometheusSettings};
 pub(crate) use shm::{Shm, ShmSettings};
 
 use std::path::PathBuf;

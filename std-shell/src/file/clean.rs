@@ -3,14 +3,19 @@
 //! Only images of ours are ever removed: the magic number is right, nobody holds the lock, the file belongs to
 //! this user. NIXL's own files have no lock; whether their writer lives can't be known, so they stay.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use telering_core::layout::image::TimeBase;
 
 use super::create::stale_temporary;
 use super::lock::{DirectoryLock, LockState, lock_state_of, open_unknown};
 use super::name::FileName;
-use super::probe::{Content, Inode, content, is_of_this_user};
+use super::probe::{Content, Inode, content, is_of_this_user, read_control};
+use crate::reader::now_us;
 
 /// A file that may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +43,34 @@ pub fn plan(directory: &Path) -> io::Result<Vec<Removal>> {
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
+}
+
+/// The same for those alone whose writer was last seen longer ago than `ttl`, and before `before_us`. What is in `kept`
+/// stays, and so does an image whose clock is not this one's.
+pub(crate) fn plan_older(directory: &Path, ttl: Duration, before_us: u64, kept: &[Inode]) -> io::Result<Vec<Removal>> {
+    let ttl_us = u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX);
+    let kept: HashSet<Inode> = kept.iter().copied().collect();
+    let mut plan = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let Ok(path) = entry.map(|entry| entry.path()) else { continue };
+        let Ok(Some((file, inode, reason))) = judge(&path) else { continue };
+        let seen_us = file.metadata().and_then(|metadata| last_seen_us(&file, metadata.len()));
+        let Ok(Some(seen_us)) = seen_us else { continue };
+        // A time to come was no time of this clock: long ago, for all that is known.
+        let age_us = now_us().checked_sub(seen_us).unwrap_or(u64::MAX);
+        if age_us > ttl_us && (seen_us < before_us || age_us == u64::MAX) && !kept.contains(&inode) {
+            plan.push(Removal { path, reason, inode });
+        }
+    }
+    Ok(plan)
+}
+
+/// When an image's writer was last seen; `None` where that can't be said in Unix time. A file that was never finished
+/// has no such time.
+fn last_seen_us(file: &File, len: u64) -> io::Result<Option<u64>> {
+    let Content::Image(head) = content(file, len)? else { return Ok(None) };
+    let control = read_control(file, &head)?;
+    Ok((control.time_base == TimeBase::Unix).then_some(control.heartbeat.max(head.created_us)))
 }
 
 /// Removes one file of a plan, if it is still the same file and everything that was found still holds. Says

@@ -19,7 +19,7 @@ use super::lock::{LockState, lock_state_of, open_unknown};
 const HEARTBEAT_MAX_US: u64 = 10_000_000;
 
 /// One file, whatever it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inode {
     device: u64,
     number: u64,
@@ -111,14 +111,19 @@ pub(crate) fn is_alive(file: &File, head: &Head) -> io::Result<bool> {
         LockState::Free => Ok(false),
         LockState::Held => Ok(true),
         LockState::Unsupported => {
-            let mut bytes = [0; control::SIZE];
-            file.read_exact_at(&mut bytes, head.extension + control::START as u64)?;
-            let control = Control::parse(&bytes);
+            let control = read_control(file, head)?;
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
             let age = now.abs_diff(control.heartbeat);
             Ok(control.state != State::Closed && age < HEARTBEAT_MAX_US)
         }
     }
+}
+
+/// The control line as it stands now.
+pub(crate) fn read_control(file: &File, head: &Head) -> io::Result<Control> {
+    let mut bytes = [0; control::SIZE];
+    file.read_exact_at(&mut bytes, head.extension + control::START as u64)?;
+    Ok(Control::parse(&bytes))
 }
 
 /// What stands under the name that a new image wants.

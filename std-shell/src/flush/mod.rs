@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use telering_core::Category;
 use telering_core::names;
 use telering_core::slot::{Staged, StagedKind};
-use telering_core::snapshot::{Flow, Notices, Total};
+use telering_core::snapshot::{DynamicTotal, Flow, Notices, Total};
 
 use crate::agent::hot::{Hot, lock};
 use crate::clock::Anchor;
@@ -41,8 +41,20 @@ struct Told {
     finished: bool,
     flow: Flow,
     notices: Notices,
+    /// Totals of our own events, which no slot counts.
+    own: Vec<(u32, Total)>,
+    dynamic: Vec<DynamicTotal>,
     path: Option<PathBuf>,
     longest_gap: Duration,
+}
+
+/// What the flush thread alone knows, as of its last flush.
+pub(crate) struct Published {
+    /// Totals of our own events, by event type.
+    pub(crate) own: Vec<(u32, Total)>,
+    pub(crate) dynamic: Vec<DynamicTotal>,
+    pub(crate) flow: Flow,
+    pub(crate) notices: Notices,
 }
 
 #[derive(Debug, Default)]
@@ -104,14 +116,35 @@ impl FlushHandle {
         lock(&self.shared.told).longest_gap
     }
 
+    pub(crate) fn published(&self) -> Published {
+        let told = lock(&self.shared.told);
+        Published { own: told.own.clone(), dynamic: told.dynamic.clone(), flow: told.flow, notices: told.notices }
+    }
+
     /// Asks for a flush and waits for it.
     pub(crate) fn flush_now(&self, hot: &Hot, patience: Duration) -> bool {
+        let wanted = self.want(hot);
+        self.wait_for(wanted, patience)
+    }
+
+    /// Asks for a flush. Returns its number, `None` where no thread would make it.
+    pub(crate) fn ask(&self, hot: &Hot) -> Option<u64> {
+        hot.flusher.get()?;
+        Some(self.want(hot))
+    }
+
+    fn want(&self, hot: &Hot) -> u64 {
         let mut told = lock(&self.shared.told);
         told.wanted += 1;
         let wanted = told.wanted;
         drop(told);
         hot.wake();
-        self.wait(patience, |told| told.done >= wanted || told.finished)
+        wanted
+    }
+
+    /// Waits for a flush that was asked for.
+    pub(crate) fn wait_for(&self, number: u64, patience: Duration) -> bool {
+        self.wait(patience, |told| told.done >= number || told.finished)
     }
 
     /// Waits for the final flush of an agent that was closed. What is not out by then is lost.
@@ -328,6 +361,10 @@ impl Flusher {
         let dynamic: Vec<_> = self.outlet.dynamic.iter().collect();
         let totals = Totals { snapshot: &snapshot, dynamic: &dynamic, flow, notices, clock: anchor.info(), now_us };
         self.outlet.publish(&totals);
+        let mut told = lock(&self.shared.told);
+        told.own.clear();
+        told.own.extend(self.own.iter().map(|(id, total)| (*id, *total)));
+        told.dynamic = dynamic;
     }
 
     fn notices(&mut self) -> Notices {

@@ -196,3 +196,30 @@ pub struct DynamicMetric {
     /// Its totals.
     pub total: Total,
 }
+
+impl MetricsSnapshot {
+    /// Sets the totals of an event type, known or not.
+    pub fn set_entry(&mut self, id: u32, total: Total) {
+        match self.entries.iter_mut().find(|entry| entry.id == id) {
+            Some(entry) => entry.total = total,
+            None => self.entries.push(Metric { id, total }),
+        }
+    }
+
+    /// Sets the distribution of an event type. `buckets` are as in [`HistogramOf::buckets`].
+    pub fn set_histogram(&mut self, id: u32, sum: u64, buckets: Vec<u64>) {
+        let new = HistogramOf { id, sum, buckets };
+        match self.histograms.iter_mut().find(|histogram| histogram.id == id) {
+            Some(histogram) => *histogram = new,
+            None => self.histograms.push(new),
+        }
+    }
+}
+
+impl DynamicMetric {
+    /// An event that has not happened.
+    #[must_use]
+    pub fn new(name: EventName, category: Category) -> DynamicMetric {
+        DynamicMetric { name, category, total: Total::default() }
+    }
+}

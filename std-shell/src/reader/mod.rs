@@ -23,10 +23,14 @@ mod nixl;
 mod parts;
 mod read_at;
 mod survey;
+pub(crate) mod tail;
 mod trouble;
 
 pub(crate) use error::Shown;
 pub(crate) use file::Links;
+pub(crate) use life::now_us;
+pub(crate) use nixl::NixlRing;
+pub(crate) use trouble::{Refused, Trouble};
 
 pub use block::{Block, Gap, GapKind};
 pub use dump::{Dump, Place, scan_dump};

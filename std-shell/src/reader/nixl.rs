@@ -33,6 +33,8 @@ pub(crate) struct NixlRing {
     unsaved: bool,
     /// The producer was seen making the ring anew.
     remade: bool,
+    /// Times that a consuming reader found the read index moved by another consumer.
+    rivals: u64,
     returned: u64,
     /// The last records before `next`, as they stood in the file.
     tail: Vec<u8>,
@@ -60,6 +62,7 @@ impl NixlRing {
             consume,
             unsaved: false,
             remade: false,
+            rivals: 0,
             returned: 0,
             tail: Vec::new(),
             buffer: Vec::new(),
@@ -74,6 +77,16 @@ impl NixlRing {
 
     pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// How often another consumer of the same ring was noticed.
+    pub(crate) fn rivals(&self) -> u64 {
+        self.rivals
+    }
+
+    /// Events that nobody consumed, as of the last look.
+    pub(crate) fn waited(&self) -> u64 {
+        self.geometry.waiting(self.seen.read_pos, self.seen.write_pos)
     }
 
     /// The next events, at most [`MOST_RECORDS`].
@@ -91,6 +104,8 @@ impl NixlRing {
                     self.geometry = geometry;
                     self.next = header.read_pos;
                     self.tail.clear();
+                } else if self.consume && header.read_pos != self.stored {
+                    self.rivals += 1;
                 }
                 header
             }

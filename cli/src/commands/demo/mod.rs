@@ -8,7 +8,7 @@ mod table;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use telering::Telemetry;
 use telering::core::snapshot::{Flow, Snapshot};
-use telering::reader::Reader;
+use telering::reader::{Counts, Reader};
 
 use super::Outcome;
 use crate::args::DemoArguments;
@@ -33,7 +33,8 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// One agent at the end.
 struct Ended {
     name: String,
-    path: PathBuf,
+    /// Its telemetry file, if its exporter writes one.
+    path: Option<PathBuf>,
     account: Account,
     snapshot: Snapshot,
     flow: Flow,
@@ -45,37 +46,45 @@ struct Ended {
 
 pub(super) fn run(arguments: &DemoArguments) -> anyhow::Result<Outcome> {
     let directory = match &arguments.dir {
-        Some(directory) => directory.clone(),
-        None => {
-            new_directory().context("cannot make a directory under the temporary directory; give one with --dir")?
-        }
+        None if !arguments.environment => Some(
+            new_directory().context("cannot make a directory under the temporary directory; give one with --dir")?,
+        ),
+        given => given.clone(),
     };
     let agents = (0..arguments.agents)
-        .map(|number| {
-            Telemetry::builder(format!("demo-{number}"))
-                .ignore_environment(true)
-                .enable(true)
-                .capture_telemetry(true)
-                .dir(&directory)
-                .buffer_size(RING)
-                .rank(number.to_string())
-                .strict(true)
-                .on_warning(|warning| terminal::complain(&warning.message))
-                .try_build()
-                .with_context(|| format!("agent demo-{number} can't start"))
-        })
+        .map(|number| start(arguments, directory.as_deref(), number))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let stop = Arc::new(AtomicBool::new(false));
     super::watch_signals(&stop)?;
     let accounts = move_data(arguments, &agents, &stop)?;
+    let held = Instant::now();
+    while held.elapsed() < Duration::from_secs_f64(arguments.hold) && !stop.load(Ordering::Relaxed) {
+        thread::sleep(DRAW_EVERY.min(Duration::from_secs_f64(arguments.hold)));
+    }
     let ended =
         agents.iter().zip(accounts).map(|(agent, account)| end(agent, account)).collect::<anyhow::Result<Vec<_>>>()?;
     if arguments.json {
         report::print_json(&ended)?;
     } else {
-        report::print(&directory, &ended)?;
+        report::print(directory.as_deref(), &ended)?;
     }
     Ok(if report::is_right(&ended) { Outcome::Done } else { Outcome::Wrong })
+}
+
+/// Starts one agent.
+fn start(arguments: &DemoArguments, directory: Option<&Path>, number: u32) -> anyhow::Result<Telemetry> {
+    let mut agent = Telemetry::builder(format!("demo-{number}"))
+        .enable(true)
+        .capture_telemetry(true)
+        .strict(true)
+        .on_warning(|warning| terminal::complain(&warning.message));
+    if let Some(directory) = directory {
+        agent = agent.dir(directory);
+    }
+    if !arguments.environment {
+        agent = agent.ignore_environment(true).buffer_size(RING).rank(number.to_string());
+    }
+    agent.try_build().with_context(|| format!("agent demo-{number} can't start"))
 }
 
 /// Runs all threads and draws the table meanwhile. One account per agent.
@@ -142,14 +151,17 @@ fn draw(
 /// Closes an agent and looks at what it left.
 fn end(agent: &Telemetry, account: Account) -> anyhow::Result<Ended> {
     let snapshot = agent.snapshot();
-    let path = agent.path().context("the agent has no telemetry file")?;
+    let path = agent.path();
     let flow = agent.close();
-    let mut reader = Reader::open(&path)?;
-    let mut items = Vec::new();
-    while reader.read(&mut items)? > 0 {
-        items.clear();
+    let mut counts = Counts::default();
+    if let Some(path) = &path {
+        let mut reader = Reader::open(path)?;
+        let mut items = Vec::new();
+        while reader.read(&mut items)? > 0 {
+            items.clear();
+        }
+        counts = reader.counts();
     }
-    let counts = reader.counts();
     let name = agent.name().to_owned();
     Ok(Ended { name, path, account, snapshot, flow, readable: counts.events, unverified: counts.unverified })
 }

@@ -55,8 +55,23 @@ fn total(ended: &[Ended], of: impl Fn(&Ended) -> u64) -> u64 {
 pub(super) fn print_json(ended: &[Ended]) -> io::Result<()> {
     let moved = |of: fn(&Account) -> u64| total(ended, |agent| of(&agent.account));
     let flow = |of: fn(&Flow) -> u64| total(ended, |agent| of(&agent.flow));
+    let agents: Vec<_> = ended
+        .iter()
+        .map(|Ended { name, account, .. }| {
+            json!({
+                "name": name,
+                "tx_bytes": account.tx_bytes,
+                "rx_bytes": account.rx_bytes,
+                "tx_requests": account.tx_requests,
+                "rx_requests": account.rx_requests,
+                "errors": account.errors,
+                "memory_registered": account.memory_registered,
+            })
+        })
+        .collect();
     let line = json!({
-        "path": ended.iter().map(|agent| agent.path.to_string_lossy()).collect::<Vec<_>>(),
+        "path": ended.iter().filter_map(|agent| Some(agent.path.as_ref()?.to_string_lossy())).collect::<Vec<_>>(),
+        "agents": agents,
         "tx_bytes": moved(|account| account.tx_bytes),
         "rx_bytes": moved(|account| account.rx_bytes),
         "tx_requests": moved(|account| account.tx_requests),
@@ -87,7 +102,7 @@ fn say_wrong(ended: &[Ended]) {
 }
 
 /// The end of the demo for people.
-pub(super) fn print(directory: &Path, ended: &[Ended]) -> io::Result<()> {
+pub(super) fn print(directory: Option<&Path>, ended: &[Ended]) -> io::Result<()> {
     let (mut out, paint) = (io::stdout().lock(), Paint::for_stdout());
     let number = |value: u64| grouped(value);
     let columns = ["AGENT", "WRITES", "READS", "WRITTEN", "READ", "ERRORS", "RECORDED", "EXPORTED", "LOST"];
@@ -133,14 +148,19 @@ pub(super) fn print(directory: &Path, ended: &[Ended]) -> io::Result<()> {
         grouped(total(ended, |agent| agent.account.errors)),
         verdict(is_right(ended))
     )?;
-    writeln!(out, "\nThe files, with the newest events of each agent:")?;
-    for agent in ended {
-        writeln!(out, "  {}  ({} events)", terminal::path(&agent.path), grouped(agent.readable))?;
-    }
-    let directory = shell_word(directory);
-    writeln!(out, "\nTry next:")?;
-    for command in ["read DIR --transfers --limit 20", "read DIR --category error", "inspect DIR", "clean DIR --yes"] {
-        writeln!(out, "  telering {}", command.replace("DIR", &directory))?;
+    let paths: Vec<_> = ended.iter().filter_map(|agent| Some((agent.path.as_ref()?, agent.readable))).collect();
+    if let Some(directory) = directory.or_else(|| paths.first().and_then(|(path, _)| path.parent())) {
+        writeln!(out, "\nThe files, with the newest events of each agent:")?;
+        for (path, readable) in &paths {
+            writeln!(out, "  {}  ({} events)", terminal::path(path), grouped(*readable))?;
+        }
+        let directory = shell_word(directory);
+        writeln!(out, "\nTry next:")?;
+        for command in
+            ["read DIR --transfers --limit 20", "read DIR --category error", "inspect DIR", "clean DIR --yes"]
+        {
+            writeln!(out, "  telering {}", command.replace("DIR", &directory))?;
+        }
     }
     out.flush()?;
     say_wrong(ended);
@@ -188,7 +208,7 @@ mod tests {
         account.events = 10;
         let mut snapshot = Snapshot::default();
         snapshot.entry_mut(TX_BYTES).unwrap().sum = recorded;
-        Ended { name: "demo-0".into(), path: "demo-0".into(), account, snapshot, flow, readable: 0, unverified: 0 }
+        Ended { name: "demo-0".into(), path: None, account, snapshot, flow, readable: 0, unverified: 0 }
     }
 
     #[test]

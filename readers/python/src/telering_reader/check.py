@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 try:
@@ -48,14 +49,11 @@ class Checker:
 
     def __init__(self) -> None:
         self._names: Dict[bytes, int] = {}
-        self._columns: Optional[_Columns] = None
 
     def fits(self, first: int, data: Union[bytes, memoryview]) -> Optional[Sequence[bool]]:
         """For each record of `data`, the first at position `first`, whether it fits; None if all do."""
         if numpy is not None and len(data) >= 8 * RECORD_SIZE:
-            if self._columns is None:
-                self._columns = _Columns()
-            return self._columns.fits(first, data)
+            return _columns().fits(first, data)
         return self._one_by_one(first, data)
 
     def _one_by_one(self, first: int, data: Union[bytes, memoryview]) -> Optional[Sequence[bool]]:
@@ -76,8 +74,8 @@ class Checker:
 class _Columns:
     """The check words of many records at once, in pieces that stay in the processor's cache.
 
-    The space for it is kept: taking it anew costs more than the sums. Only when a record doesn't fit is more done
-    than that.
+    The space for it is kept, one for each thread: taking it anew costs more than the sums. Only when a record doesn't
+    fit is more done than that.
     """
 
     PIECE = 4096
@@ -98,7 +96,7 @@ class _Columns:
         for at in range(0, len(words), self.PIECE):
             piece = words[at : at + self.PIECE]
             total, stored = self._totals(first + at, piece), piece[:, 11]
-            if not numpy.array_equal(total, stored):
+            if (total != stored).any():
                 if found is None:
                     found = numpy.ones(len(words), bool)
                 total[total == 0] = 1
@@ -126,6 +124,17 @@ class _Columns:
         numpy.add(total, places, out=total)
         rest = _mix(high) * FACTORS[1] & _MASK
         return numpy.add(total, numpy.uint32(rest), out=total) if rest else total
+
+
+_SPACE = threading.local()
+
+
+def _columns() -> _Columns:
+    """This thread's."""
+    columns: Optional[_Columns] = getattr(_SPACE, "columns", None)
+    if columns is None:
+        columns = _SPACE.columns = _Columns()
+    return columns
 
 
 def checksum(data: bytes) -> int:

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from .errors import Changed, Resized, TelemetryError
+from .errors import Changed, NotInLayout, Resized, TelemetryError
 from .info import FileInfo
 from .items import Event
 from .reader import Reader
@@ -42,6 +42,7 @@ def answer(path: str) -> Answer:
                 "unverified": reader.unverified,
                 "interrupted": reader.interrupted,
                 "info": info(reader.info()),
+                "transfers": transfers(path),
             }
     except Changed as error:
         return {"error": error.became.code, "message": str(error)}
@@ -49,6 +50,17 @@ def answer(path: str) -> Answer:
         return {"error": "damaged", "message": str(error)}
     except TelemetryError as error:
         return {"error": error.code, "message": str(error)}
+
+
+def transfers(path: str) -> Optional[Dict[str, int]]:
+    """What the transfers of a file add up to; None where its layout can't tell."""
+    with Reader(path) as reader:
+        try:
+            rows = reader.transfers()
+        except NotInLayout:
+            return None
+    sums = {key: sum(getattr(row, key) for row in rows) & (1 << 64) - 1 for key in ("bytes", "post_us", "xfer_us")}
+    return {"count": len(rows), "writes": sum(row.op == "write" for row in rows), **sums}
 
 
 def info(found: FileInfo) -> Answer:

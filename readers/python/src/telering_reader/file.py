@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from .errors import CannotRead, NeedsWrite, NotTelemetry, PathLike
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment,unused-ignore]
+    fcntl = None
 
-HAS_PREAD = hasattr(os, "pread")
+# Neither does Windows have.
+_pread: Any = getattr(os, "pread", None)
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
@@ -82,8 +84,9 @@ class File:
         pieces = []
         try:
             while size > 0:
-                if HAS_PREAD:
-                    piece = os.pread(fd, size, offset)
+                piece: bytes
+                if _pread is not None:
+                    piece = _pread(fd, size, offset)
                 else:
                     os.lseek(fd, offset, os.SEEK_SET)
                     piece = os.read(fd, size)

@@ -102,7 +102,7 @@ def probe(file: File, header: bytes, length: int) -> Optional[Head]:
 def parse_head(file: File, data: bytes, capacity: int, length: int) -> Optional[Head]:
     """Checks the 64 bytes of a head, in the order that section 11 gives; None if the magic number is another."""
     (magic, major, minor, order, image_len, inner_capacity, record_size, record_kind, max_batch, part_count, flags,
-     instance, created) = HEAD.unpack(data)  # fmt: skip
+     instance, created) = HEAD.unpack_from(data)  # fmt: skip
     if magic == 0:
         raise NotReady(file.path)
     if magic == MAGIC_SWAPPED or (magic == MAGIC and order == BYTE_ORDER_SWAPPED):
@@ -210,6 +210,15 @@ class ImageRing:
             return committed, committed
         raise Damaged(self.file.path, f"{committed} records finished but {intent} announced")
 
+    def _seen(self, data: bytes) -> Optional[Tuple[int, int]]:
+        """committed and intent out of one look, if they agree.
+
+        One read may take the two in any order. committed only grows and never passes intent, so where they agree this
+        way round, committed was true, and intent at most too old: then a little more is found lost after the copy.
+        """
+        intent, committed = CONTROL.unpack_from(data, CONTROL_AT)[:2]
+        return (committed, intent) if committed <= intent <= committed + self.head.max_batch else None
+
     def goal(self) -> int:
         """The end of what is there now."""
         return self.positions()[0]
@@ -233,7 +242,8 @@ class ImageRing:
         if length != self.head.image_len:
             raise Resized(self.file.path, length, self.head.image_len)
         reset: Optional[Reset] = None
-        data = self.file.read(self.head.extension, HEAD.size, "read the head")
+        # The head, and the control line behind it.
+        data = self.file.read(self.head.extension, CONTROL_AT + CONTROL.size, "read the head")
         if data is None:
             raise Resized(self.file.path, self.file.length(), self.head.image_len)
         try:
@@ -249,7 +259,7 @@ class ImageRing:
             self.head = head
             self._newest = False
             self._begun = False
-        positions = self.positions()
+        positions = self._seen(data) or self.positions()
         if not self._begun:
             self._begin(positions, self._newest)
         if positions[1] < self.position:
