@@ -48,8 +48,6 @@ compile_error!(
      emulation locks out nobody but this core, and readers would see halves of words. Leave the feature \
      `shared-memory` out, and read the memory on this core or from a dump"
 );
-#[cfg(all(feature = "critical-section", feature = "unsafe-assume-single-core"))]
-compile_error!("telering-core: choose one of the features `critical-section` and `unsafe-assume-single-core`");
 
 pub mod check;
 pub mod copies;
