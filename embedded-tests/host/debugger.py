@@ -88,6 +88,9 @@ class Debugger:
     def word(self, address):
         return int.from_bytes(self.memory(address, 8), "little")
 
+    def put_word(self, address, value):
+        self._right(f"M{address:x},8:{value.to_bytes(8, 'little').hex()}")
+
     def register(self, number):
         return int.from_bytes(bytes.fromhex(self.ask("g")[8 * number : 8 * number + 8]), "little")
 

@@ -72,6 +72,29 @@ class Stopped(unittest.TestCase):
         self.assertGreaterEqual(self.check(boards.M0, ["word 0", "word 3", "word 6", "intent", "committed"]), 3)
 
 
+class Positions(unittest.TestCase):
+    def test_positions_go_on_past_2_to_the_32_on_cores_of_32_bits(self):
+        edge = 1 << 32
+        for board in boards.BOARDS:
+            program = boards.build(board) / "endless"
+            image, size = images.place(boards.symbols(program), "endless::BLACK_BOX")
+            intent, committed = images.control(image, CAPACITY)
+            with self.subTest(board.name), tempfile.TemporaryDirectory() as folder, Debugger(board, program) as debugger:
+                debugger.connect()
+                run_until(debugger, committed, POSITION)
+                # As if so many had been written; the records that are there fit other positions.
+                debugger.put_word(intent, edge - 3)
+                debugger.put_word(committed, edge - 3)
+                debugger.reset()
+                run_until(debugger, committed, edge + 4)
+                path = Path(folder) / "past.bin"
+                path.write_bytes(debugger.memory(image, size))
+                answer = images.answers([path])[0]
+                end = answer["info"]["committed"]
+                self.assertGreaterEqual(end, edge + 4)
+                self.assertEqual(seen(answer), events(edge - 3, end))
+
+
 class Running(unittest.TestCase):
     def dump(self, debugger, image, size, committed, piece, each):
         """A copy of a core that runs: piece by piece, so many records between two pieces."""
