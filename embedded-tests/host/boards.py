@@ -18,10 +18,15 @@ class Board:
     name: str
     target: str
     machine: tuple
+    programs: tuple = ("--bins",)
 
 
-M3 = Board("m3", "thumbv7m-none-eabi", ("-cpu", "cortex-m3", "-machine", "lm3s6965evb"))
-M0 = Board("m0", "thumbv6m-none-eabi", ("-machine", "microbit"))
+M3 = Board("m3", "thumbv7m-none-eabi", ("qemu-system-arm", "-cpu", "cortex-m3", "-machine", "lm3s6965evb"))
+M0 = Board("m0", "thumbv6m-none-eabi", ("qemu-system-arm", "-machine", "microbit"))
+# The one program that is written for it as well.
+RISCV = Board(
+    "riscv", "riscv32imc-unknown-none-elf", ("qemu-system-riscv32", "-machine", "virt", "-bios", "none"), ("--bin", "black_box"),
+)  # fmt: skip
 BOARDS = (M3, M0)
 
 
@@ -51,7 +56,7 @@ def build(board, variant="critical-section"):
     folder = target() / variant
     features = ["--no-default-features", "--features", variant]
     manifest = ["--manifest-path", str(HERE / "firmware" / "Cargo.toml"), "--target-dir", str(folder)]
-    cargo("build", "--quiet", "--bins", *manifest, *features, board=board)
+    cargo("build", "--quiet", *board.programs, *manifest, *features, board=board)
     return folder / board.target / "release"
 
 
@@ -74,7 +79,7 @@ def build_c(board):
 
 def emulator(board, program, *options):
     return [
-        "qemu-system-arm", *board.machine, "-nographic", "-monitor", "none", "-serial", "none",
+        *board.machine, "-nographic", "-monitor", "none", "-serial", "none",
         "-semihosting-config", "enable=on,target=native", "-kernel", str(program), *options,
     ]  # fmt: skip
 

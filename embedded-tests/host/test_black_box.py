@@ -13,7 +13,7 @@ class BlackBox(unittest.TestCase):
     DUMPS = {"before.bin": "device_before_crash", "after.bin": "device_after_crash", "scratch.bin": "device_small"}
 
     def test_each_board_leaves_the_bytes_that_the_format_gives(self):
-        for board in boards.BOARDS:
+        for board in (*boards.BOARDS, boards.RISCV):
             with self.subTest(board.name), tempfile.TemporaryDirectory() as folder:
                 status, said = boards.run(board, boards.build(board) / "black_box", folder)
                 self.assertEqual(status, 0, said)
@@ -22,7 +22,7 @@ class BlackBox(unittest.TestCase):
                     self.assertEqual((Path(folder) / dump).read_bytes(), made, f"{dump} is not {name}.bin")
 
     def test_each_reader_gives_the_exact_events_and_losses_of_each_board(self):
-        for board in boards.BOARDS:
+        for board in (*boards.BOARDS, boards.RISCV):
             with self.subTest(board.name), tempfile.TemporaryDirectory() as folder:
                 boards.run(board, boards.build(board) / "black_box", folder)
                 given = images.answers(Path(folder) / dump for dump in self.DUMPS)

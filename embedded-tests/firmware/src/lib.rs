@@ -2,10 +2,14 @@
 
 #![no_std]
 
+pub mod core_of;
 pub mod semihosting;
 
 // Links its critical sections, also into programs that use nothing else of it.
+#[cfg(target_arch = "arm")]
 use cortex_m as _;
+#[cfg(target_arch = "riscv32")]
+use riscv as _;
 
 use core::num::{NonZeroU32, NonZeroU64};
 use core::sync::atomic::{AtomicU32, Ordering};

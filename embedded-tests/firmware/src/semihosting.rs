@@ -20,7 +20,26 @@ fn call(operation: usize, argument: usize) -> usize {
     let result;
     // SAFETY: the debugger or emulator reads the block of the argument, which our callers keep alive and of the right
     // form, and changes nothing but the result. Without a debugger the core stops here.
-    unsafe { asm!("bkpt 0xab", inlateout("r0") operation => result, in("r1") argument, options(nostack)) };
+    #[cfg(target_arch = "arm")]
+    unsafe {
+        asm!("bkpt 0xab", inlateout("r0") operation => result, in("r1") argument, options(nostack))
+    };
+    // SAFETY: the same. The instructions around the break are the sign of a call, uncompressed and on one page.
+    #[cfg(target_arch = "riscv32")]
+    unsafe {
+        asm!(
+            ".balign 16",
+            ".option push",
+            ".option norvc",
+            "slli x0, x0, 0x1f",
+            "ebreak",
+            "srai x0, x0, 7",
+            ".option pop",
+            inlateout("a0") operation => result,
+            in("a1") argument,
+            options(nostack)
+        )
+    };
     result
 }
 

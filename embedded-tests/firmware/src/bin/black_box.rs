@@ -6,11 +6,10 @@
 
 use core::panic::PanicInfo;
 
-use cortex_m::peripheral::SCB;
-use cortex_m_rt::{entry, exception};
 use telering_core::device::{BlackBox, Claim, Found, Guarded, StaticImage};
 use telering_core::event::{RECORD_WORDS, Timestamp};
 use telering_core::ring::{Cursor, Look, Producer};
+use telering_embedded_tests::core_of::{self, entry};
 use telering_embedded_tests::{INSTANCE, INTERRUPT, SENT, STEP, clock, semihosting};
 
 /// Survives the reset: the start-up code leaves this section alone.
@@ -24,9 +23,22 @@ static SCRATCH: StaticImage<16> = StaticImage::new();
 /// Values that the interrupt records, one each time.
 const FROM_INTERRUPT: u64 = 1 << 40;
 
-/// Our interrupt: pended by the main loop, so that its place among the events is known.
-#[exception]
+/// Pended by the main loop, so that its place among the events is known.
+#[cfg(target_arch = "arm")]
+#[cortex_m_rt::exception]
 fn PendSV() {
+    interrupted();
+}
+
+/// The same on RISC-V.
+#[cfg(target_arch = "riscv32")]
+#[riscv_rt::core_interrupt(riscv::interrupt::Interrupt::MachineSoft)]
+fn software_interrupt() {
+    core_of::acknowledge();
+    interrupted();
+}
+
+fn interrupted() {
     RECORDER.with(|recorder| {
         let number = recorder.written();
         recorder.record(&INTERRUPT, FROM_INTERRUPT + number);
@@ -40,6 +52,7 @@ fn main() -> ! {
         failed(c"a second producer\n");
     }
     RECORDER.put(recorder);
+    core_of::listen();
     match found {
         Found::Nothing(_) => before_the_crash(),
         Found::Image { interrupted: 3, boots: 1 } => after_the_crash(),
@@ -54,9 +67,7 @@ fn before_the_crash() -> ! {
     while Cursor::committed(&ring) < 100 {
         let number = Cursor::committed(&ring);
         if number % 4 == 3 {
-            SCB::set_pendsv();
-            // The interrupt comes before anything after this.
-            cortex_m::asm::isb();
+            core_of::interrupt();
         } else {
             RECORDER.record(&STEP, number);
         }
@@ -88,7 +99,7 @@ fn crash() -> ! {
             for (word, value) in BLACK_BOX.words().iter().skip(place).zip(words).take(4) {
                 word.store(value, core::sync::atomic::Ordering::Relaxed);
             }
-            SCB::sys_reset();
+            core_of::reset();
         }
         words
     });
