@@ -198,7 +198,7 @@ def deny(checks):
     check_packages(checks, data["packages"], members)
 
     ours = {package["name"] for package in data["packages"] if package["id"] in members}
-    shipped = {"telering-core", "telering", "telering-cli"}
+    shipped = {"telering-core", "telering", "telering-cli", "telering-python"}
     duplicates = tomllib.loads((ROOT / ".ci/exceptions.toml").read_text())["duplicates"]
     seen = set()
     for package in sorted(ours & shipped):

@@ -1,4 +1,4 @@
-"""Direction D: telering's metrics beside those of NIXL's own exporter prometheus, in one process.
+"""Direction D: telering's metrics beside those of NIXL's own exporters prometheus and prometheus_mp, in one process.
 
 Both record the same operations. Every series of NIXL's must be among ours: the same name, type, labels and value.
 What only one of them has is in the two lists below, and nowhere else; docs/prometheus-nixl.md says why.
@@ -78,8 +78,8 @@ def free_port():
         return any_socket.getsockname()[1]
 
 
-def run(library, wheel, case):
-    arguments = [wheel.python, HERE / "same_metrics.py", "--guest", library, "--port", free_port(), "--case", case]
+def run(library, wheel, case, *more):
+    arguments = [wheel.python, HERE / "same_metrics.py", "--guest", library, "--port", free_port(), "--case", case, *more]
     child = Child(arguments, wheel.environment())
     status = child.wait(LIMIT_SECONDS)
     if status != 0:
@@ -103,6 +103,29 @@ def beside(library, wheel):
     compare(seen["nixl"]["text"], seen["endpoint"]["text"], "our page beside NIXL's")
     nixl = parse(seen["nixl"]["text"])[0]
     return sum(("agent_name", "twin") in labels for _, labels in nixl)
+
+
+def processes(library, wheel, folder):
+    """The exporter prometheus_mp of both, in one folder; returns how many series are the same."""
+    seen = run(library, wheel, "processes", "--folder", folder)
+    ours = seen["telering"]
+    if told(ours) or ours["mode"] != "Exported":
+        raise Failed(f"no warning was expected: {ours['mode']}, {told(ours)}")
+    # Each process counts its agents; the check has two of NIXL's and one of ours.
+    nixl, endpoint = (re.sub(r'(agent_instance)="\d+"', r'\1="0"', seen[side]["text"]) for side in ("nixl", "endpoint"))
+    nixl = "\n".join(line for line in nixl.splitlines() if 'agent_name="twin-target"' not in line)
+    compare(nixl, endpoint, "our page of prometheus_mp beside NIXL's")
+    series = parse(nixl)[0]
+    same = sum(("agent_name", "twin") in labels for _, labels in series)
+    first = next(dict(labels) for _, labels in series if ("agent_name", "twin") in labels)
+    if not {"hostname", "agent_name", "pid", "agent_instance", "local_rank"} <= first.keys():
+        raise Failed(f"NIXL's labels are {sorted(first)}")
+    # The folder is both libraries': neither takes the other's files for its own.
+    left = [path.name for path in Path(folder).iterdir()]
+    stores = [name for name in left if name.startswith("nixl.") and name.endswith(".mmap")]
+    if len(stores) != 2 or "twin" not in left:
+        raise Failed(f"two stores of NIXL and our file were expected: {sorted(left)}")
+    return same
 
 
 def nixl_has_the_port(library, wheel):

@@ -2,7 +2,7 @@
 """Real NIXL and telering in one process, both with the exporter prometheus, both recording the same operations.
 
 --case beside: each on a port of its own. nixl-first, telering-first: both want --port, and the one that starts later
-finds it taken. NIXL moves bytes; what it says of each transfer is recorded by telering too, so that both must show the
+finds it taken. processes: the exporter prometheus_mp, both with the folder --folder, each on a port of its own. NIXL moves bytes; what it says of each transfer is recorded by telering too, so that both must show the
 same numbers. Prints as its last line {"nixl": page, "nixl_error": text, "endpoint": page, "telering": report, "untimed": count}.
 interop/check starts it.
 """
@@ -59,15 +59,23 @@ def main():
     parser = argparse.ArgumentParser(description="Two exporters for Prometheus in one process.")
     parser.add_argument("--guest", required=True, help="the library built from interop/guest")
     parser.add_argument("--port", required=True)
-    parser.add_argument("--case", choices=["beside", "nixl-first", "telering-first"], required=True)
+    parser.add_argument("--case", choices=["beside", "nixl-first", "telering-first", "processes"], required=True)
+    parser.add_argument("--folder", help="for the case processes")
     arguments = parser.parse_args()
     os.environ["NIXL_TELEMETRY_ENABLE"] = "y"
     os.environ["NIXL_TELEMETRY_EXPORTER"] = "prometheus"
     os.environ["NIXL_TELEMETRY_PROMETHEUS_PORT"] = arguments.port
     os.environ["NIXL_TELEMETRY_PROMETHEUS_LOCAL"] = "y"
     os.environ["NIXL_TELEMETRY_RUN_INTERVAL"] = str(FLUSH_MS)
-    if arguments.case == "beside":
+    if arguments.case in ("beside", "processes"):
         os.environ["TELERING_PROMETHEUS_PORT"] = "0"
+    if arguments.case == "processes":
+        os.environ["NIXL_TELEMETRY_EXPORTER"] = "prometheus_mp"
+        os.environ["NIXL_TELEMETRY_MULTIPROC_DIR"] = arguments.folder
+        os.environ["NIXL_TELEMETRY_RANK_ENV"] = "RANK_OF_THE_CHECK"
+        os.environ["RANK_OF_THE_CHECK"] = "3"
+        # Whatever may be removed would be at the first scrape.
+        os.environ["NIXL_TELEMETRY_MP_STALE_TTL"] = "0"
     from guest import Guest
     from nixl_pair import Pair
 
@@ -90,6 +98,9 @@ def main():
     report = guest.report()
     endpoint = scrape(report["address"].rsplit(":", 1)[1]) if report["address"] else None
     nixl = scrape(arguments.port) if arguments.case != "telering-first" else None
+    if arguments.case == "processes":
+        # Once more, after each has looked at what the other left in the folder.
+        nixl, endpoint = scrape(arguments.port), scrape(report["address"].rsplit(":", 1)[1])
     print(json.dumps({"nixl": nixl, "nixl_error": error, "endpoint": endpoint, "telering": report, "untimed": untimed}), flush=True)
     # As in nixl_writer.py: a library of UCX crashes at a normal exit.
     os._exit(0)

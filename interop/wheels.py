@@ -34,6 +34,9 @@ class Wheel:
         clean["UCX_LOG_LEVEL"] = "error"
         return clean
 
+    def has_exporter(self, name):
+        return any(self.packages.glob(f"*.libs/**/libtelemetry_exporter_{name}.so"))
+
     def telemetry_reader(self):
         """A runnable copy of the version's own telemetry_reader, and whether it had to be repaired."""
         shipped = self.packages / "nixl_cu12.scripts" / "telemetry_reader"

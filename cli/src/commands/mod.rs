@@ -8,7 +8,6 @@ mod man;
 mod read;
 pub(crate) mod serve;
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -25,12 +24,6 @@ pub(crate) enum Outcome {
     Wrong,
     /// Something could not be done; the error output says what.
     NotDone,
-}
-
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> ExitCode {
-        ExitCode::from(outcome as u8)
-    }
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {

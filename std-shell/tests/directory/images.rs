@@ -109,6 +109,44 @@ fn a_heartbeat_in_the_future_is_as_good_as_none() {
     assert_eq!(page.values_of("agent_name"), ["one"].into());
 }
 
+/// A dead image whose clock counts from a boot.
+fn image_since_boot(path: &Path, boot_id: [u8; 16]) {
+    use telering_core::image::{Identity, ImagePlan, PartSet};
+    use telering_core::layout::image::TimeBase;
+    use telering_core::sync::{AtomicU64, Ordering};
+    let plan = ImagePlan::new(64, PartSet::ALL, TimeBase::Boot).unwrap();
+    let memory: Vec<AtomicU64> = (0..plan.words()).map(|_| AtomicU64::new(0)).collect();
+    let agent = path.file_name().unwrap().to_str().unwrap();
+    let instance = 1 + agent.len() as u64;
+    let identity = Identity { agent, hostname: "board", boot_id, ..Identity::default() };
+    plan.format(&memory, true, instance, 0, &identity, &[10]).unwrap();
+    let bytes: Vec<u8> = memory.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_heartbeat_counts_by_the_clock_of_its_image() {
+    let scene = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let digits = text.trim().replace('-', "");
+    let this_boot = u128::from_str_radix(&digits, 16).unwrap().to_be_bytes();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now_us = now.tv_sec as u64 * 1_000_000;
+    for (name, boot_id, heartbeat) in [
+        ("fresh", this_boot, now_us - 5_000_000),
+        ("of-old", this_boot, now_us - 60_000_000),
+        // Of another boot nothing is known: its time counts from the first look.
+        ("elsewhere", [9; 16], 5),
+    ] {
+        let path = scene.path().join(name);
+        image_since_boot(&path, boot_id);
+        set_heartbeat(&path, heartbeat);
+    }
+    let options = with(|options| options.ttl = Duration::from_secs(30));
+    let page = scrape(&mut Directory::new(scene.path(), options));
+    assert_eq!(page.values_of("agent_name"), ["elsewhere", "fresh"].into());
+}
+
 #[test]
 fn a_dead_image_that_is_replaced_by_a_new_run_gives_way_to_it() {
     let scene = tempfile::tempdir().unwrap();

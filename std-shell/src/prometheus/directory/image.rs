@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::time::Instant;
 
-use rustix::time::{ClockId, clock_gettime};
 use telering_core::layout::image::{Control, Head, State, TimeBase};
 
 use super::Times;
@@ -131,10 +130,7 @@ impl Image {
     fn age_us(&self, control: &Control, times: &Times) -> Option<u64> {
         let now_us = match control.time_base {
             TimeBase::Unix => times.now_us,
-            TimeBase::Boot if self.identity.boot_id != [0; 16] && self.identity.boot_id == times.boot_id => {
-                let now = clock_gettime(ClockId::Boottime);
-                u64::try_from(now.tv_sec).ok()?.checked_mul(1_000_000)?.checked_add(now.tv_nsec as u64 / 1000)?
-            }
+            TimeBase::Boot if self.identity.boot_id != [0; 16] && self.identity.boot_id == times.boot_id => boot_us()?,
             _ => return None,
         };
         match now_us.checked_sub(control.heartbeat) {
@@ -169,6 +165,19 @@ impl Image {
     pub(super) fn stable_labels(&self) -> Labels {
         with_rank(Labels::new().with("hostname", self.identity.hostname.as_str()), self.identity.rank.as_deref())
     }
+}
+
+/// Microseconds since this machine booted, sleep included.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn boot_us() -> Option<u64> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    u64::try_from(now.tv_sec).ok()?.checked_mul(1_000_000)?.checked_add(now.tv_nsec as u64 / 1000)
+}
+
+/// Other systems don't say which boot this is, so no image's clock is known to be theirs.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn boot_us() -> Option<u64> {
+    None
 }
 
 fn with_rank(labels: Labels, rank: Option<&str>) -> Labels {

@@ -103,6 +103,8 @@ impl Directory {
             counts[place] += 1;
         }
         processes.into_values().for_each(|place| counts[place] += 1);
+        // Names over the limit were not looked at.
+        counts[7] += self.left_out as u64;
         counts
     }
 }
