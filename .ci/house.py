@@ -47,7 +47,7 @@ def lines_of_code(path, text):
 
 
 def without_comments_and_strings(text):
-    return re.sub(r'//[^\n]*|"(?:\\.|[^"\\])*"', "", text)
+    return re.sub(r'//[^\n]*|"(?:\\[\s\S]|[^"\\])*"', "", text)
 
 
 def with_exceptions(checks, rule, section, entries, offending, advice):

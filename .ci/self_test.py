@@ -55,6 +55,7 @@ class HouseRules(unittest.TestCase):
     def test_unsafe_code_in_a_new_file_is_found_and_the_word_alone_is_not(self):
         self.finds("b.rs", house.check_unsafe, {"b.rs": "fn f() { unsafe { g() } }"}, {})
         harmless = '// unsafe\n#![forbid(unsafe_code)]\nlet s = "unsafe \\" {";'
+        self.assertEqual(failures(house.check_unsafe, {"b.rs": 'let s = "over two \\\n lines, unsafe";'}, {}), [])
         self.assertEqual(failures(house.check_unsafe, {"b.rs": harmless}, {}), [])
         self.assertEqual(failures(house.check_unsafe, {"a/tests/b.rs": "unsafe { fork() }"}, {}), [])
 

@@ -17,11 +17,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 
-from making import cases_copies, cases_damage, cases_nixl, cases_parts, cases_rings, large  # noqa: E402
+from making import cases_copies, cases_damage, cases_devices, cases_nixl, cases_parts, cases_rings, large  # noqa: E402
 
-MODULES = (cases_rings, cases_copies, cases_parts, cases_damage, cases_nixl)
+MODULES = (cases_rings, cases_copies, cases_parts, cases_damage, cases_nixl, cases_devices)
 LARGEST = 20_000
-MOST = 780_000
+MOST = 840_000
 
 
 def cases(modules):

@@ -57,7 +57,8 @@ Examples:
   telering read DIR --transfers --since 5m        the transfers of the last five minutes
   telering read DIR --event 'agent_*x_bytes' --event 'NIXL_ERR_*'
   telering read DIR --category error --follow
-  telering tail DIR/initiator --consume           empty NIXL's own ring, so that it never fills"
+  telering tail DIR/initiator --consume           empty NIXL's own ring, so that it never fills
+  telering read --scan ram.bin                    images in a dump of a device's memory"
     };
 }
 
@@ -163,6 +164,12 @@ pub(crate) struct ReadArguments {
     #[arg(long, conflicts_with_all = ["category", "event"])]
     pub(crate) transfers: bool,
 
+    /// Find images inside larger files: dumps of a device's memory, core files.
+    ///
+    /// Each is read as a file of its own, named by its offset: ram.bin+0x1f40.
+    #[arg(long, conflicts_with_all = ["follow", "consume"])]
+    pub(crate) scan: bool,
+
     /// In jsonl, print every 64-bit number as a string.
     #[arg(long)]
     pub(crate) strings: bool,
@@ -200,12 +207,17 @@ pub(crate) enum Start {
 Examples:
   telering inspect /tmp/telemetry
   telering inspect /tmp/telemetry/agent --json | jq .losses
+  telering inspect --scan ram.bin                images in a device's memory dump
 
 Exit status: 0 all are telemetry files, 2 something is not (it says what is wrong).")]
 pub(crate) struct InspectArguments {
     /// Files, or directories of them.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// Find images inside larger files: dumps of a device's memory, core files.
+    #[arg(long)]
+    pub(crate) scan: bool,
 
     /// One JSON object per file and line.
     #[arg(long)]

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use telering::file::name::FileName;
 use telering::reader::{
-    FileInfo, Follower, From, Item, Layout, NixlLayout, OpenError, Positions, Reader, ReaderOptions,
+    FileInfo, Follower, From, Item, Layout, NixlLayout, OpenError, Place, Positions, Reader, ReaderOptions, scan_dump,
 };
 use telering_core::layout::image::TimeBase;
 
 use crate::merge::Stream;
 use crate::output::transfers::Grouper;
-use crate::terminal::escape;
+use crate::terminal::{self, escape};
 
 /// Where an event comes from. Shown, control characters are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,25 @@ pub(crate) struct Options {
     pub(crate) follow: bool,
     pub(crate) newest: bool,
     pub(crate) consume: bool,
+    /// An image inside the file.
+    pub(crate) within: Option<Place>,
+}
+
+/// The images inside a file, for `--scan`. It complains about those that are cut, and if there is none.
+pub(crate) fn places_of(path: &Path) -> anyhow::Result<Vec<Place>> {
+    let dump = scan_dump(path)?;
+    for cut in &dump.cut {
+        terminal::complain(format_args!(
+            "{}: the image at {:#x} goes on for {} bytes, behind the end of this dump: dump more memory",
+            terminal::path(path),
+            cut.offset,
+            cut.len
+        ));
+    }
+    if dump.images.is_empty() {
+        anyhow::bail!("{}: no whole telemetry image in it", terminal::path(path));
+    }
+    Ok(dump.images)
 }
 
 /// One file, as a stream of its items.
@@ -96,7 +115,10 @@ enum Input {
 impl FileStream {
     pub(crate) fn open(path: &Path, options: Options) -> anyhow::Result<FileStream> {
         let from = if options.newest { From::Newest } else { From::Oldest };
-        let reader_options = ReaderOptions::new().from(from).consume(options.consume);
+        let mut reader_options = ReaderOptions::new().from(from).consume(options.consume);
+        if let Some(place) = options.within {
+            reader_options = reader_options.within(place);
+        }
         let input = if options.follow {
             Input::Follow(Follower::with(&reader_options, path)?)
         } else {
@@ -207,7 +229,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("initiator");
         fs::write(&path, ring(2)).unwrap();
-        let options = Options { follow: false, newest: false, consume: false };
+        let options = Options { follow: false, newest: false, consume: false, within: None };
         let mut once = FileStream::open(&path, options).unwrap();
         let mut follow = FileStream::open(&path, Options { follow: true, ..options }).unwrap();
         let mut items = Vec::new();

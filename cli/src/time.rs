@@ -136,6 +136,11 @@ fn scaled(number: &str, unit_us: u64) -> Option<u64> {
     Some(us)
 }
 
+/// A time since the device booted: `+12.345678 s`. It is no date.
+pub(crate) fn since_boot_text(us: u64) -> String {
+    format!("+{}.{:06} s", us / 1_000_000, us % 1_000_000)
+}
+
 /// A duration for people: `1.0 s`, `12 ms`, `340 us`, `2 h 5 min`.
 pub(crate) fn duration_text(us: u64) -> String {
     match us {
@@ -193,6 +198,13 @@ mod tests {
         assert_eq!(writer.text(1_736_951_425_000_007), "2025-01-15 14:30:25.000007");
         assert_eq!(writer.text(0), "1970-01-01 00:00:00.000000");
         assert_eq!(writer.text(u64::MAX), "18446744073709551615 us after 1970");
+    }
+
+    #[test]
+    fn times_since_boot_have_a_sign_and_all_their_digits() {
+        assert_eq!(since_boot_text(12_345_678), "+12.345678 s");
+        assert_eq!(since_boot_text(7), "+0.000007 s");
+        assert_eq!(since_boot_text(u64::MAX), "+18446744073709.551615 s");
     }
 
     #[test]

@@ -271,12 +271,45 @@ fn times_since_boot_are_no_dates() {
     let identity = Identity { agent: "board", ..Identity::default() };
     TestImage::of(64, TimeBase::Boot, &identity).push(12_345_678, TX_BYTES, 7).write_to(&path);
     let ran = run(["read".as_ref(), path.as_path()]).succeeded();
-    assert!(ran.out.contains("Timestamp: 12.345678 s after boot\n"), "{}", ran.out);
+    assert!(ran.out.contains("Timestamp: +12.345678 s\n"), "{}", ran.out);
     let json = run(["read".as_ref(), path.as_path(), "--format".as_ref(), "jsonl".as_ref()]).json();
     assert_eq!([&json[0]["timestamp_us"], &json[0]["clock"]], [&json!(12_345_678), &json!("boot")]);
     let ran = run(["read".as_ref(), path.as_path(), "--since".as_ref(), "5m".as_ref()]);
     assert_eq!(ran.status, 2);
     assert!(ran.err.contains("boot"), "{}", ran.err);
+}
+
+#[test]
+fn images_inside_a_larger_dump_are_found_and_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ram.bin");
+    let image = |agent: &str, value| TestImage::new(64, agent).push(T, TX_BYTES, value).bytes();
+    let (one, other) = (image("one", 11), image("other", 22));
+    let mut dump = vec![0xa5; 1001];
+    for image in [&one, &other, &one] {
+        dump.extend_from_slice(image);
+        dump.extend_from_slice(b"TELERING");
+    }
+    // The third one is cut.
+    dump.truncate(dump.len() - 20);
+    fs::write(&path, &dump).unwrap();
+    let ran = run(["read".as_ref(), path.as_path()]);
+    assert_eq!(ran.status, 2, "without --scan it is no telemetry file");
+    let ran =
+        run(["read".as_ref(), "--scan".as_ref(), path.as_path(), "--format".as_ref(), "jsonl".as_ref()]).succeeded();
+    let seen: Vec<_> = ran.json().iter().map(|event| (event["agent"].clone(), event["value"].clone())).collect();
+    assert_eq!(seen, [(json!("one"), json!(11)), (json!("other"), json!(22))]);
+    assert!(ran.err.contains("behind the end of this dump"), "{}", ran.err);
+    let ran = run(["inspect".as_ref(), "--scan".as_ref(), path.as_path(), "--json".as_ref()]).succeeded();
+    let looks = ran.json();
+    assert_eq!(looks.len(), 2);
+    assert!(looks[0]["path"].as_str().unwrap().ends_with("ram.bin+0x3e9"), "{}", looks[0]["path"]);
+    assert_eq!(fs::read(&path).unwrap(), dump);
+
+    fs::write(&path, &dump[..5000]).unwrap();
+    let ran = run(["inspect".as_ref(), "--scan".as_ref(), path.as_path()]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.contains("dump more memory") && ran.err.contains("no whole telemetry image"), "{}", ran.err);
 }
 
 #[test]

@@ -167,7 +167,7 @@ def records():
         image.event(name, category, number)
     yield "built_in_events", image.data, image.whole(), "one event of each row of section 17"
     image = Image(32)
-    for value in (0, 1, 2**31, 2**32 - 1, 2**32, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, TOP - 1, TOP):
+    for value in (0, 1, 2**31, 2**32 - 1, 2**32, 2**40 + 7, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, TOP - 1, TOP):
         image.event("agent_tx_bytes", 1, value)
         image.event("agent_tx_bytes", 1, 1, time=value)
     yield "large_numbers", image.data, image.whole(), "values and times up to 2^64 - 1, also those that a double can't hold"

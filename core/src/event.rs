@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::check;
-use crate::name::Name;
+use crate::name::{NAME_SIZE, Name};
 
 /// What kind of thing an event tells. Values are NIXL's; unknown values stay what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
@@ -152,18 +152,18 @@ impl Record {
 
     /// The record as seven 64-bit words, in the order of the file.
     #[must_use]
-    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
-        let name = |at: usize| -> u64 {
-            let bytes = self.name.as_bytes();
-            u64::from(u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
-        };
+    pub const fn to_words(&self) -> [u64; RECORD_WORDS] {
+        const fn quarter(bytes: &[u8; NAME_SIZE], at: usize) -> u64 {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as u64
+        }
+        let name = self.name.as_bytes();
         [
             self.timestamp_us,
-            u64::from(self.category.0 as u32) | name(0) << 32,
-            name(4) | name(8) << 32,
-            name(12) | name(16) << 32,
-            name(20) | name(24) << 32,
-            name(28) | u64::from(self.check) << 32,
+            self.category.0 as u32 as u64 | quarter(name, 0) << 32,
+            quarter(name, 4) | quarter(name, 8) << 32,
+            quarter(name, 12) | quarter(name, 16) << 32,
+            quarter(name, 20) | quarter(name, 24) << 32,
+            quarter(name, 28) | (self.check as u64) << 32,
             self.value,
         ]
     }
@@ -229,8 +229,12 @@ pub struct Template {
 impl Template {
     /// What events of this category and name have in common.
     #[must_use]
-    pub fn new(category: Category, name: Name) -> Template {
-        let words = Record::new(0, category, name, 0).to_words();
+    pub const fn new(category: Category, name: Name) -> Template {
+        Template::of(&Record::new(0, category, name, 0))
+    }
+
+    pub(crate) const fn of(record: &Record) -> Template {
+        let words = record.to_words();
         Template { words, part: check::name_part(&words) }
     }
 

@@ -34,7 +34,11 @@ impl Name {
                 changed = true;
                 break;
             }
-            len += kept.encode_utf8(&mut bytes[len..]).len();
+            // A slice of `bytes` could be too short as far as the compiler knows, and firmware would link the panic.
+            let mut letter = [0; 4];
+            let letter = kept.encode_utf8(&mut letter).as_bytes();
+            bytes.iter_mut().skip(len).zip(letter).for_each(|(place, &byte)| *place = byte);
+            len += letter.len();
         }
         if len == 0 {
             bytes[0] = b'_';

@@ -1,4 +1,5 @@
-//! The one place that chooses the atomics: `portable-atomic` in every build, `loom` under `--cfg loom`.
+//! The one place that chooses the atomics: `portable-atomic`, and `loom` under `--cfg loom`. With the feature
+//! `critical-section`, on a core without 64-bit atomics, words of 64 bits are our own.
 //!
 //! It also holds the faults of the model tests. Each memory order and each step that a protocol
 //! depends on names a [`Fault`]; under loom a test can switch one on and must then see its model
@@ -10,8 +11,15 @@
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(all(not(loom), any(target_has_atomic = "64", not(feature = "critical-section"))))]
+pub use portable_atomic::AtomicU64;
 #[cfg(not(loom))]
-pub use portable_atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use portable_atomic::{AtomicU32, Ordering, fence};
+
+#[cfg(all(not(loom), feature = "critical-section", not(target_has_atomic = "64")))]
+mod one_core;
+#[cfg(all(not(loom), feature = "critical-section", not(target_has_atomic = "64")))]
+pub use one_core::AtomicU64;
 
 // What lets a mapped file be used as `&[AtomicU64]`.
 #[cfg(not(loom))]

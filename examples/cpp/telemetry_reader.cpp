@@ -44,7 +44,7 @@ std::string time_text(std::uint64_t us) {
 void print(const telering::Event& event, bool since_boot) {
     std::cout << "=== NIXL Telemetry Event ===\n";
     if (!event.timestamp_us) std::cout << "Observed: " << time_text(event.any_time_us());
-    else if (since_boot) std::cout << "Timestamp: " << *event.timestamp_us / 1'000'000 << '.' << six_digits(*event.timestamp_us) << " s after boot";
+    else if (since_boot) std::cout << "Timestamp: +" << *event.timestamp_us / 1'000'000 << '.' << six_digits(*event.timestamp_us) << " s";
     else std::cout << "Timestamp: " << time_text(*event.timestamp_us);
     const auto category = event.known_category();
     std::cout << "\nCategory: " << (category ? telering::category_name(*category) : "UNKNOWN") << "\nEvent: " << event.name.view()

@@ -9,7 +9,7 @@ use super::transfers::FinishedTransfer;
 use super::{Notice, Output};
 use crate::source::Label;
 use crate::terminal::{counted, escape};
-use crate::time::TimeWriter;
+use crate::time::{TimeWriter, since_boot_text};
 
 pub(super) struct Text {
     times: TimeWriter,
@@ -25,8 +25,7 @@ impl Text {
 
     fn put_time(&mut self, us: u64, label: &Label) {
         if label.since_boot {
-            // Writing into a String does not fail, here and below.
-            let _ = write!(self.line, "{}.{:06} s after boot", us / 1_000_000, us % 1_000_000);
+            self.line.push_str(&since_boot_text(us));
         } else {
             self.times.write(us, &mut self.line);
         }
@@ -61,6 +60,7 @@ impl Output for Text {
         }
         match event.known_category() {
             Some(category) => {
+                // Writing into a String does not fail, here and below.
                 let _ = write!(self.line, "\nCategory: {category}");
             }
             None => self.line.push_str("\nCategory: UNKNOWN"),

@@ -2,7 +2,7 @@
 
 use bitset::contains;
 
-use super::{Image, ImageState, TakeUpError};
+use super::{ImageState, TakeUpError};
 use crate::layout::image::{
     BYTE_ORDER, FLAG_CHECKS, Head, HeadError, MAGIC, MAJOR, MINOR, PART_ROW_SIZE, RECORD_KIND, State, TimeBase,
     control, extension_offset, head, max_batch, nixl_header,
@@ -176,16 +176,20 @@ impl ImagePlan {
         self.time_base
     }
 
-    pub(super) const fn extension_word(&self) -> usize {
+    pub(crate) const fn extension_word(&self) -> usize {
         (self.extension / 8) as usize
     }
 
     /// Index of the first word of a part, `None` where the image has none.
-    pub(super) fn part_word(&self, kind: PartKind) -> Option<usize> {
-        match self.parts[kind as usize - 1] {
+    pub(crate) fn part_word(&self, kind: PartKind) -> Option<usize> {
+        match self.part_offset(kind) {
             0 => None,
             offset => Some((offset / 8) as usize),
         }
+    }
+
+    fn part_offset(&self, kind: PartKind) -> u64 {
+        self.parts.get(kind as usize - 1).copied().unwrap_or_default()
     }
 
     fn part_set(&self) -> PartSet {
@@ -215,14 +219,41 @@ impl ImagePlan {
         if bounds.len() > metrics::BOUNDS_MAX {
             return Err(FormatError::Bounds { bounds: bounds.len() });
         }
+        self.lay_out(memory, zeroed, instance, created_us, || self.put_parts(memory, created_us, identity, bounds));
+        Ok(ImageState { plan: *self, next: 0, metrics_generation: 0, state: State::Open, boots: 0 })
+    }
+
+    /// Everything of formatting but the parts, which `put_parts` writes. The memory is as long as the image. Without a
+    /// place that could panic: firmware links it.
+    pub(crate) fn lay_out(
+        &self,
+        memory: &[AtomicU64],
+        zeroed: bool,
+        instance: u64,
+        created_us: u64,
+        put_parts: impl FnOnce(),
+    ) {
+        let Some(magic) = memory.get(self.extension_word() + head::MAGIC / 8) else { return };
         // The magic goes first and comes last: whoever looks in between sees an unfinished image.
-        let magic = &memory[self.extension_word() + head::MAGIC / 8];
         magic.store(0, Ordering::Release);
         if !zeroed {
             memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
-        let put = |byte: usize, value: u64| memory[byte / 8].store(value.to_le(), Ordering::Relaxed);
+        let put = |byte: usize, value: u64| {
+            if let Some(word) = memory.get(byte / 8) {
+                word.store(value.to_le(), Ordering::Relaxed);
+            }
+        };
         self.put_constants(put, instance, created_us);
+        put_parts();
+        let state = u64::from(State::Open.number()) | u64::from(self.time_base.number()) << 32;
+        put(self.extension as usize + control::STATE, state);
+        // ORDER image-magic: whoever sees the magic number sees everything above.
+        magic.store(MAGIC.to_le(), order(Ordering::Release, Fault::ImageRelaxedMagic));
+    }
+
+    fn put_parts(&self, memory: &[AtomicU64], created_us: u64, identity: &Identity<'_>, bounds: &[u64]) {
+        let put = |byte: usize, value: u64| memory[byte / 8].store(value.to_le(), Ordering::Relaxed);
         if let Some(start) = self.part_word(PartKind::Identity) {
             put_identity(&memory[start..], identity);
         }
@@ -240,15 +271,9 @@ impl ImagePlan {
             put(start * 8 + dynamic::ROOM_AT, dynamic::ROOM as u64);
             put(start * 8 + dynamic::COPY_SIZE_AT, dynamic::COPY_SIZE as u64);
         }
-        let mut state = ImageState { plan: *self, next: 0, metrics_generation: 0, state: State::Open, boots: 0 };
-        let mut image = Image { memory, state: &mut state };
         if self.time_base == TimeBase::Unix {
-            image.set_heartbeat(created_us);
+            put(self.extension as usize + control::HEARTBEAT, created_us);
         }
-        image.set_state(State::Open);
-        // ORDER image-magic: whoever sees the magic number sees everything above.
-        magic.store(MAGIC.to_le(), order(Ordering::Release, Fault::ImageRelaxedMagic));
-        Ok(state)
     }
 
     fn put_constants(&self, put: impl Fn(usize, u64), instance: u64, created_us: u64) {
@@ -268,21 +293,20 @@ impl ImagePlan {
         for (row, kind) in parts.kinds().enumerate() {
             let at = start + control::PART_TABLE + row * PART_ROW_SIZE;
             put(at, kind as u64 | u64::from(PartKind::VERSION) << 32);
-            put(at + 8, self.parts[kind as usize - 1]);
+            put(at + 8, self.part_offset(kind));
             put(at + 16, kind.size());
         }
     }
 
     /// The plan of memory that was formatted before, as its own head tells it.
-    pub(super) fn read(memory: &[AtomicU64]) -> Result<ImagePlan, TakeUpError> {
+    pub(crate) fn read(memory: &[AtomicU64]) -> Result<ImagePlan, TakeUpError> {
         let len = memory.len() as u64 * 8;
         let word = |byte: usize| memory.get(byte / 8).map(|word| u64::from_le(word.load(Ordering::Acquire)));
         let capacity = word(nixl_header::CAPACITY).ok_or(TakeUpError::Short { len })?;
         let start = extension_offset(capacity).unwrap_or(nixl_header::SIZE as u64) as usize;
         let mut bytes = [0; head::SIZE];
-        for (place, bytes) in bytes.chunks_mut(8).enumerate() {
-            let word = word(start + place * 8).ok_or(TakeUpError::Short { len })?;
-            bytes.copy_from_slice(&word.to_le_bytes());
+        for (place, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+            *bytes = word(start + place * 8).ok_or(TakeUpError::Short { len })?.to_le_bytes();
         }
         let head = Head::parse(&bytes, capacity, len).map_err(TakeUpError::Head)?;
         let state = word(start + control::STATE).ok_or(TakeUpError::Short { len })?;
@@ -290,13 +314,13 @@ impl ImagePlan {
         let mut plan = ImagePlan { capacity, extension: head.extension, parts: [0; 6], len, time_base };
         for row in 0..head.part_count {
             let mut bytes = [0; PART_ROW_SIZE];
-            for (place, bytes) in bytes.chunks_mut(8).enumerate() {
+            for (place, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
                 let at = start + control::PART_TABLE + row * PART_ROW_SIZE + place * 8;
-                bytes.copy_from_slice(&word(at).unwrap_or_default().to_le_bytes());
+                *bytes = word(at).unwrap_or_default().to_le_bytes();
             }
             let row = PartRow::parse(&bytes);
             let Some(kind) = PartKind::ALL.into_iter().find(|&kind| kind as u32 == row.kind) else { continue };
-            let place = &mut plan.parts[kind as usize - 1];
+            let Some(place) = plan.parts.get_mut(kind as usize - 1) else { continue };
             // Readers take the first row of a kind.
             if *place != 0 {
                 continue;

@@ -202,6 +202,8 @@ pub enum TakeUpError {
         /// Bytes of memory.
         len: u64,
     },
+    /// An image of another capacity, with other parts or another time base: another program's.
+    OtherPlan,
     /// The ring's positions contradict each other.
     Positions(AttachError),
 }
@@ -211,6 +213,7 @@ impl core::fmt::Display for TakeUpError {
         match self {
             TakeUpError::Head(error) => error.fmt(f),
             TakeUpError::Short { len } => write!(f, "{len} bytes hold no image: format the memory anew"),
+            TakeUpError::OtherPlan => f.write_str("an image of another shape: format the memory anew"),
             TakeUpError::Positions(error) => error.fmt(f),
         }
     }

@@ -63,7 +63,8 @@ pub fn attach<'a, const WORDS: usize>(
     // The intent already covers these records and is never lowered: a reader that copied one of the
     // records they overwrite must go on seeing that it is gone.
     for position in committed..intent {
-        for (place, word) in ring.record(position).iter().zip(filler(position)) {
+        let Some(record) = ring.record(position) else { continue };
+        for (place, word) in record.iter().zip(filler(position)) {
             place.store(word.to_le(), Ordering::Relaxed);
         }
     }

@@ -86,7 +86,8 @@ impl Cursor {
     ) -> Option<Drained> {
         let claim = self.window.claim(limit, buffer.len() as u64)?;
         for (copy, position) in buffer.iter_mut().zip(claim.first..).take(claim.count as usize) {
-            for (word, place) in copy.iter_mut().zip(ring.record(position)) {
+            let Some(record) = ring.record(position) else { continue };
+            for (word, place) in copy.iter_mut().zip(record) {
                 *word = u64::from_le(place.load(Ordering::Relaxed));
             }
         }

@@ -152,11 +152,11 @@ impl<'a, const WORDS: usize> Ring<'a, WORDS> {
         image::max_batch(self.capacity())
     }
 
-    /// The memory of the record at a position.
+    /// The memory of the record at a position. Never `None`: the length is a power of two, `Capacity` saw to it. But
+    /// the compiler can't know that, and in firmware not even the code of a panic may be linked for it.
     #[inline(always)]
-    fn record(&self, position: u64) -> &'a [AtomicU64; WORDS] {
-        // The length is a power of two: `Capacity` saw to it.
-        &self.records[position as usize & self.records.len().wrapping_sub(1)]
+    fn record(&self, position: u64) -> Option<&'a [AtomicU64; WORDS]> {
+        self.records.get(position as usize & self.records.len().wrapping_sub(1))
     }
 
     /// Positions finished so far, as the producer itself sees it.

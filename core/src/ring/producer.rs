@@ -60,7 +60,7 @@ impl<'a, const WORDS: usize> Producer<'a, WORDS> {
     #[inline(always)]
     fn announce(&mut self, count: u64) {
         if !faulty(Fault::RingNoIntent) {
-            self.ring.intent.store((self.next + count).to_le(), Ordering::Relaxed);
+            self.ring.intent.store(self.next.wrapping_add(count).to_le(), Ordering::Relaxed);
         }
         // ORDER ring-intent: whoever sees a word written below also sees the intent above.
         fence_unless(Fault::RingNoReleaseFence, Ordering::Release);
@@ -68,7 +68,7 @@ impl<'a, const WORDS: usize> Producer<'a, WORDS> {
 
     #[inline(always)]
     fn write(&mut self, position: u64, words: [u64; WORDS]) {
-        let record = self.ring.record(position);
+        let Some(record) = self.ring.record(position) else { return };
         for (place, word) in record.iter().zip(words) {
             place.store(word.to_le(), Ordering::Relaxed);
         }
@@ -76,7 +76,7 @@ impl<'a, const WORDS: usize> Producer<'a, WORDS> {
 
     #[inline(always)]
     fn commit(&mut self, count: u64) {
-        self.next += count;
+        self.next = self.next.wrapping_add(count);
         // ORDER ring-commit: whoever sees this position also sees the words of the records before it.
         self.ring.committed.store(self.next.to_le(), order(Ordering::Release, Fault::RingRelaxedCommit));
     }

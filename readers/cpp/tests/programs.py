@@ -115,6 +115,11 @@ class Programs(unittest.TestCase):
         self.assertIn("not a telemetry file: a directory", run(BUILD / "telemetry_reader", self.dir, status=1).stderr)
         run(BUILD / "telemetry_reader", status=2)
 
+    def test_times_since_boot_are_no_dates(self):
+        printed = run(BUILD / "telemetry_reader", "--once", ROOT / "conformance/files/device_small.bin").stdout
+        self.assertIn("Timestamp: +0.183105 s\n", printed)
+        self.assertNotIn("1970", printed)
+
     def test_the_guides_program_follows_into_the_next_run_of_the_agent(self):
         first = produce(self.dir, seconds=0.3, rate=100)
         command = [BUILD / "telemetry_reader", wait_for(self.dir / "agent")]

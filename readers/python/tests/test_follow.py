@@ -179,7 +179,7 @@ def test_the_example_follows_until_it_is_stopped(path):
 def test_losses_and_dates_that_are_none_have_a_text():
     assert text.block(Lost(1)) == "--- 1 event lost: overwritten before they were read ---"
     assert text.moment((1 << 64) - 1) == "18446744073709551615 us after 1970"
-    assert text.moment(1_500_000, since_boot=True) == "1.500000 s after boot"
+    assert text.moment(1_500_000, since_boot=True) == "+1.500000 s"
 
 
 def test_a_frame_holds_names_and_categories_as_text(path):

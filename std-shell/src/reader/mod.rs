@@ -6,10 +6,10 @@
 //! when consuming one of NIXL's own rings was asked for.
 
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 mod block;
+mod dump;
 mod engine;
 mod error;
 mod file;
@@ -33,6 +33,7 @@ pub(crate) use nixl::NixlRing;
 pub(crate) use trouble::{Refused, Trouble};
 
 pub use block::{Block, Gap, GapKind};
+pub use dump::{Dump, Place, scan_dump};
 #[doc(hidden)]
 pub use engine::{Engine, fuzz_open};
 pub use error::{OpenError, ReadError};
@@ -66,11 +67,12 @@ pub struct ReaderOptions {
     pub(crate) from: From,
     pub(crate) consume: bool,
     pub(crate) verify: bool,
+    pub(crate) within: Option<Place>,
 }
 
 impl Default for ReaderOptions {
     fn default() -> Self {
-        ReaderOptions { from: From::Oldest, consume: false, verify: true }
+        ReaderOptions { from: From::Oldest, consume: false, verify: true, within: None }
     }
 }
 
@@ -96,6 +98,13 @@ impl ReaderOptions {
         ReaderOptions { consume, ..self }
     }
 
+    /// Reads an image inside a larger file, which [`scan_dump`] found. In messages the file's name has the offset
+    /// behind it: `ram.bin+0x1f40`.
+    #[must_use]
+    pub fn within(self, place: Place) -> ReaderOptions {
+        ReaderOptions { within: Some(place), ..self }
+    }
+
     /// Whether check words are looked at. Without them a copy of a live file gives events that never were.
     #[doc(hidden)]
     #[must_use]
@@ -113,7 +122,15 @@ impl ReaderOptions {
 
     pub(crate) fn open_with(&self, path: &Path, links: Links) -> Result<Reader, OpenError> {
         let (file, identity) = file::open(path, links, self.consume).map_err(|refused| refused.at(path))?;
-        let engine = Engine::open(file, path, self)?;
+        let shown = match self.within {
+            Some(place) => {
+                let mut name = path.as_os_str().to_owned();
+                name.push(format!("+{:#x}", place.offset));
+                PathBuf::from(name)
+            }
+            None => path.to_path_buf(),
+        };
+        let engine = Engine::open(dump::Piece { file, place: self.within }, &shown, self)?;
         Ok(Reader { engine, path: path.to_path_buf(), identity, waiting: Vec::new() })
     }
 }
@@ -135,7 +152,7 @@ impl ReaderOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Reader {
-    engine: Engine<File>,
+    engine: Engine<dump::Piece>,
     path: PathBuf,
     identity: file::Identity,
     /// Items that [`Reader::next_item`] has not given yet, the next one last.

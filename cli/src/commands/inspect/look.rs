@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use telering::reader::{Counts, FileInfo, Item, Positions, Reader};
+use telering::reader::{Counts, FileInfo, Item, Place, Positions, ReaderOptions};
 use telering_core::layout::image::TimeBase;
 use telering_core::names::{RX_BYTES, TX_BYTES};
 
-use crate::source::Label;
+use crate::source::{Label, places_of};
 
 /// What was seen.
 pub(super) struct Look {
@@ -29,8 +29,10 @@ pub(super) struct Held {
 }
 
 impl Look {
-    pub(super) fn at(path: &Path) -> anyhow::Result<Look> {
-        let mut reader = Reader::open(path)?;
+    /// Looks at a file, or at an image inside it.
+    pub(super) fn at(path: &Path, within: Option<Place>) -> anyhow::Result<Look> {
+        let options = ReaderOptions::new();
+        let mut reader = within.map_or(options, |place| options.within(place)).open(path)?;
         let info = reader.info()?;
         let end = match info.positions {
             Positions::Image { committed, .. } => committed.saturating_sub(reader.start()),
@@ -49,6 +51,11 @@ impl Look {
         }
         held.counts = reader.counts();
         Ok(Look { label: Label::of(&info), info, held })
+    }
+
+    /// Looks at each image inside a file.
+    pub(super) fn inside(path: &Path) -> anyhow::Result<Vec<Look>> {
+        places_of(path)?.into_iter().map(|place| Look::at(path, Some(place))).collect()
     }
 
     /// Records that were written and are no longer there: a ring keeps the newest. `None` where it can't be known.

@@ -25,8 +25,10 @@ pub(super) fn run(arguments: &InspectArguments) -> anyhow::Result<Outcome> {
             }
         };
         for file in files {
-            match Look::at(&file) {
-                Ok(look) => looks.push(look),
+            let looked =
+                if arguments.scan { Look::inside(&file) } else { Look::at(&file, None).map(|look| vec![look]) };
+            match looked {
+                Ok(seen) => looks.extend(seen),
                 Err(error) => {
                     terminal::complain(terminal::causes(&error));
                     // A foreign file in a directory is nobody's fault.

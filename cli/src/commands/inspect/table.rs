@@ -8,7 +8,7 @@ use telering_core::names;
 
 use super::look::{Look, Together, per_second};
 use crate::terminal::{Paint, escape, grouped, path};
-use crate::time::{TimeWriter, duration_text, now_us};
+use crate::time::{TimeWriter, duration_text, now_us, since_boot_text};
 
 pub(super) struct Table {
     times: TimeWriter,
@@ -94,7 +94,7 @@ impl Table {
 
     fn moment(&mut self, us: u64, base: TimeBase) -> String {
         if base != TimeBase::Unix {
-            return format!("{} after boot", duration_text(us));
+            return since_boot_text(us);
         }
         let now = now_us();
         let distance = if us <= now {

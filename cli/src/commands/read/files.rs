@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::Outcome;
 use crate::args::{ReadArguments, Start};
 use crate::merge::Merge;
-use crate::source::{FileStream, Options, has_times, is_nothing_to_consume, is_still_to_come};
+use crate::source::{FileStream, Options, has_times, is_nothing_to_consume, is_still_to_come, places_of};
 use crate::terminal;
 
 /// The files that are read, and those still to come.
@@ -14,6 +14,8 @@ pub(super) struct Files {
     pub(super) merge: Merge<FileStream>,
     options: Options,
     transfers: bool,
+    /// The files are dumps with images in them.
+    inside: bool,
     timed: bool,
     directories: Vec<PathBuf>,
     /// Files to be followed that are not there yet.
@@ -27,12 +29,17 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(arguments: &ReadArguments, timed: bool) -> Files {
-        let options =
-            Options { follow: arguments.follow, newest: arguments.from == Start::Newest, consume: arguments.consume };
+        let options = Options {
+            follow: arguments.follow,
+            newest: arguments.from == Start::Newest,
+            consume: arguments.consume,
+            within: None,
+        };
         Files {
             merge: Merge::new(),
             options,
             transfers: arguments.transfers,
+            inside: arguments.scan,
             timed,
             directories: Vec::new(),
             awaited: Vec::new(),
@@ -58,6 +65,11 @@ impl Files {
             if path.is_dir() {
                 self.directories.push(path.clone());
                 self.scan(path);
+            } else if self.inside {
+                if let Err(error) = self.open_inside(path) {
+                    terminal::complain(terminal::causes(&error));
+                    self.outcome = Outcome::NotDone;
+                }
             } else if let Err(error) = self.open(path, false) {
                 if self.options.follow && is_still_to_come(&error) {
                     terminal::complain(format_args!("{}: not there yet; waiting for it", terminal::path(path)));
@@ -70,6 +82,14 @@ impl Files {
         }
         // From here on, a new file is new from its first event.
         self.options.newest = false;
+    }
+
+    fn open_inside(&mut self, path: &Path) -> anyhow::Result<()> {
+        for place in places_of(path)? {
+            let stream = FileStream::open(path, Options { within: Some(place), ..self.options })?;
+            self.add(stream)?;
+        }
+        Ok(())
     }
 
     pub(super) fn scan_all(&mut self) {
@@ -127,6 +147,13 @@ impl Files {
             }
             other => other,
         }?;
+        self.add(stream)?;
+        self.open.insert(key);
+        Ok(())
+    }
+
+    fn add(&mut self, stream: FileStream) -> anyhow::Result<()> {
+        let path = &stream.path;
         if self.transfers && !has_times(stream.layout) {
             anyhow::bail!(
                 "{}: no transfers to be had from {}: its records carry no time, so nobody can say when a transfer started or ended. Read its events without --transfers",
@@ -147,7 +174,6 @@ impl Files {
             ));
         }
         self.merge.add(stream);
-        self.open.insert(key);
         Ok(())
     }
 

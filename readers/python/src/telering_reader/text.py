@@ -11,10 +11,10 @@ from .items import Event, Interrupted, Item, Lost, Reset, Unverified
 
 
 def moment(us: int, since_boot: bool = False) -> str:
-    """`2025-01-15 14:30:25.123456` in the zone of this machine. What is no date is shown as a number."""
+    """`2025-01-15 14:30:25.123456` in the zone of this machine, or `+12.345678 s` since boot. What is no date is shown as a number."""
     seconds, rest = divmod(us, 1_000_000)
     if since_boot:
-        return f"{seconds}.{rest:06} s after boot"
+        return f"+{seconds}.{rest:06} s"
     try:
         when = time.localtime(seconds)
         if when.tm_year > 9999:
