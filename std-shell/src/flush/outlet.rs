@@ -29,6 +29,20 @@ const NAMES: [Name; BUILT_IN.len()] = {
     all
 };
 
+/// The four events of a transfer, but for their time and values: by far most of what is flushed is copied from here.
+const WRITE: [Event; 4] = events_of(names::TX_BYTES, names::TX_REQUESTS);
+const READ: [Event; 4] = events_of(names::RX_BYTES, names::RX_REQUESTS);
+
+const fn events_of(bytes: u32, requests: u32) -> [Event; 4] {
+    const fn event(id: u32, group: u8) -> Event {
+        match built_in(0, id, 0, group) {
+            Some(event) => event,
+            None => panic!("the events of a transfer are in the table"),
+        }
+    }
+    [event(names::XFER_POST_TIME, 4), event(names::XFER_TIME, 3), event(bytes, 2), event(requests, 1)]
+}
+
 /// Turns staging records into events, exports them and keeps the books.
 pub(super) struct Outlet {
     exporter: Option<Box<dyn Exporter>>,
@@ -93,20 +107,25 @@ impl Outlet {
     }
 
     fn take_transfer(&mut self, timestamp_us: u64, transfer: &Transfer) {
-        let (bytes, requests) = match transfer.operation {
-            Operation::Write => (names::TX_BYTES, names::TX_REQUESTS),
-            Operation::Read => (names::RX_BYTES, names::RX_REQUESTS),
+        let events = match transfer.operation {
+            Operation::Write => &WRITE,
+            Operation::Read => &READ,
         };
-        let mut left = transfer.group.events() as u8;
-        for (part, id, value) in [
-            (Group::POST_TIME, names::XFER_POST_TIME, transfer.post_us),
-            (Group::XFER_TIME, names::XFER_TIME, transfer.xfer_us),
-            (Group::BYTES, bytes, transfer.bytes),
-            (Group::REQUESTS, requests, 1),
-        ] {
+        let values = [transfer.post_us, transfer.xfer_us, transfer.bytes, 1];
+        if transfer.group == Group::ALL {
+            let before = self.batch.len();
+            self.batch.extend_from_slice(events);
+            for (event, value) in self.batch[before..].iter_mut().zip(values) {
+                (event.timestamp_us, event.value) = (timestamp_us, value);
+            }
+            return;
+        }
+        let parts = [Group::POST_TIME, Group::XFER_TIME, Group::BYTES, Group::REQUESTS];
+        let mut group = transfer.group.events() as u8;
+        for ((event, part), value) in events.iter().zip(parts).zip(values) {
             if transfer.group.has(part) {
-                self.put(timestamp_us, id, value, left);
-                left -= 1;
+                self.batch.push(Event { timestamp_us, value, group, ..*event });
+                group -= 1;
             }
         }
     }
@@ -224,7 +243,7 @@ impl Outlet {
     }
 }
 
-fn built_in(timestamp_us: u64, id: u32, value: u64, group: u8) -> Option<Event> {
-    let row = names::index_of(id)?;
+const fn built_in(timestamp_us: u64, id: u32, value: u64, group: u8) -> Option<Event> {
+    let Some(row) = names::index_of(id) else { return None };
     Some(Event { timestamp_us, value, id, category: BUILT_IN[row].category, name: NAMES[row], group })
 }
