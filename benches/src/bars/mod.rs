@@ -200,7 +200,7 @@ pub fn run(bars: &[Bar], everything: bool, effort: Effort) -> Result<Outcomes, B
                 faults::measure(span(effort, 1000))
             }
             Tax => {
-                progress("tax: real NIXL, about two minutes");
+                progress("tax: real NIXL, about four minutes");
                 tax::measure(effort)
             }
         };

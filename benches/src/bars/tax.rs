@@ -9,7 +9,7 @@ use crate::harness::Effort;
 
 pub(super) fn measure(effort: Effort) -> Result<Value, String> {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/nixl-tax/tax");
-    let rounds = if quick(effort) { 1 } else { (effort.rounds / 6).clamp(5, 15) };
+    let rounds = if quick(effort) { 1 } else { (effort.rounds / 2).clamp(5, 45) };
     let mut command = Command::new(program);
     command.args(["--json", "--rounds", &rounds.to_string()]).stderr(Stdio::inherit()).stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("{program} does not start: {error}"))?;
