@@ -11,6 +11,9 @@ use common::agent;
 use telering::core::names;
 use telering::{Operation, TransferRecord};
 
+/// From one transfer to the next while the program is late: half of what a million a second has.
+const HURRIED: Duration = Duration::from_nanos(500);
+
 struct Run {
     transfers: u64,
     recorded: u64,
@@ -24,10 +27,12 @@ fn run(seconds: u64) -> Run {
     let dir = tempfile::tempdir_in("/dev/shm").expect("a directory on tmpfs");
     let agent = agent("million").dir(dir.path()).build();
     let (start, mut transfers) = (Instant::now(), 0);
+    let mut free = Duration::ZERO;
     while start.elapsed() < Duration::from_secs(seconds) {
-        // One at a time when due: a burst that catches up after a preemption would be another rate.
-        let due = start.elapsed().as_micros() as u64;
-        if transfers < due {
+        let now = start.elapsed();
+        // What a preemption held up is caught up with at twice the rate, not in one burst.
+        if u128::from(transfers) < now.as_micros() && now >= free {
+            free = now + HURRIED;
             transfers += 1;
             agent.record_transfer(&TransferRecord {
                 operation: Operation::Write,
@@ -72,8 +77,8 @@ fn a_million_transfers_a_second_are_all_counted_and_nearly_all_exported() {
         assert_eq!(run.counted, run.transfers, "totals are exact");
         assert_eq!(run.recorded, run.transfers * 4);
         assert_eq!(run.recorded, run.exported + run.lost);
-        // Nothing is lost while the ring holds what comes within the longest gap.
-        if run.gap.as_micros() < 16_384 {
+        // Nothing is lost while the ring holds what comes within the longest gap, at twice the rate.
+        if run.gap.as_micros() < 16_384 / 2 {
             assert_eq!(run.lost, 0, "longest gap {:?}", run.gap);
         }
         good += u32::from(share >= 0.999);

@@ -264,7 +264,8 @@ impl Telemetry {
         self.flush().map(FlushHandle::notices).unwrap_or_default()
     }
 
-    /// The longest time between two flushes while records arrived.
+    /// The longest time that a record may have waited: from the beginning of one flush to the end of the next, while
+    /// records arrived.
     #[must_use]
     pub fn longest_flush_gap(&self) -> Duration {
         self.flush().map(FlushHandle::longest_gap).unwrap_or_default()

@@ -308,20 +308,21 @@ impl Flusher {
     /// One flush; returns how long the next one can wait.
     fn flush(&mut self, last: bool) -> Duration {
         let now = Instant::now();
-        let elapsed = now.duration_since(self.last_flush);
-        self.last_flush = now;
+        let before = std::mem::replace(&mut self.last_flush, now);
+        let elapsed = now.duration_since(before);
         let new = self.hot.slots_from(self.sources.len());
         self.sources.extend(new.into_iter().map(Source::new));
         let extra = self.take_backend_events();
         let busiest = self.sources.iter_mut().map(Source::fix_limit).max().unwrap_or(0);
-        if busiest > 0 && self.longest_gap < elapsed {
-            self.longest_gap = elapsed;
-        }
         let anchor = self.hot.clock.anchor();
         let outlet = &mut self.outlet;
         outlet.set_anchor(anchor);
         let mut lost = merge(&mut self.sources, extra, |staged| outlet.take(staged));
         outlet.ship();
+        // What was recorded after the last flush had begun waits until this one is through.
+        if busiest > 0 {
+            self.longest_gap = self.longest_gap.max(before.elapsed());
+        }
         if last {
             // Nothing is recorded any more: what did not come out was overwritten.
             lost += self.sources.iter_mut().map(Source::give_up).sum::<u64>();
