@@ -12,7 +12,7 @@ struct Kept(Arc<Mutex<Vec<Event>>>);
 
 impl Exporter for Kept {
     fn export(&mut self, events: &[Event]) -> Result<(), ExportError> {
-        self.0.lock().unwrap().extend_from_slice(events);
+        self.0.lock().expect("no panic while it is held").extend_from_slice(events);
         Ok(())
     }
 }
@@ -30,11 +30,11 @@ fn exported(metrics: &str, operation: Operation) -> Vec<(u32, u64, u8)> {
         xfer_duration: Duration::from_micros(300),
     });
     agent.close();
-    let events = kept.lock().unwrap();
+    let events = kept.lock().expect("no panic while it is held");
     let of_transfers = events.iter().filter(|event| event.id <= names::XFER_POST_TIME);
     of_transfers
         .map(|event| {
-            let row = names::by_id(event.id).unwrap();
+            let row = names::by_id(event.id).expect("an event of the table");
             assert_eq!((event.name.as_str(), event.category), (row.name, row.category));
             assert!(event.timestamp_us > 1_600_000_000_000_000, "{event:?}");
             (event.id, event.value, event.group)
