@@ -310,9 +310,11 @@ impl Flusher {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.last_flush, now);
         let elapsed = now.duration_since(before);
+        // Before the slots: what a thread recorded before its backend's event then comes out with it, in its order, also
+        // if the thread's slot is this new.
+        let extra = self.take_backend_events();
         let new = self.hot.slots_from(self.sources.len());
         self.sources.extend(new.into_iter().map(Source::new));
-        let extra = self.take_backend_events();
         let busiest = self.sources.iter_mut().map(Source::fix_limit).max().unwrap_or(0);
         let anchor = self.hot.clock.anchor();
         let outlet = &mut self.outlet;
