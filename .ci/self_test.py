@@ -169,7 +169,11 @@ class Dependencies(unittest.TestCase):
 
 class TestCommand(unittest.TestCase):
     def run_steps(self, steps, *arguments, ci=False, not_yet=""):
-        """Runs a copy of ./test whose steps are `steps`; returns its exit status and its last lines."""
+        """Runs a copy of ./test whose steps are `steps`; returns its exit status and its last line."""
+        status, output = self.output_of_steps(steps, *arguments, ci=ci, not_yet=not_yet)
+        return status, output.splitlines()[-1]
+
+    def output_of_steps(self, steps, *arguments, ci=False, not_yet=""):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / ".ci/steps").mkdir(parents=True)
@@ -186,7 +190,7 @@ class TestCommand(unittest.TestCase):
             done = subprocess.run(
                 ["bash", "test", *arguments], cwd=root, env=environment, text=True, capture_output=True, timeout=100
             )
-            return done.returncode, done.stdout.splitlines()[-1] if done.stdout else done.stderr
+            return done.returncode, done.stdout or done.stderr
 
     def test_results_are_counted_from_cargos_lines_and_from_closing_lines(self):
         cargo = "echo 'test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out'\n"
@@ -209,6 +213,15 @@ class TestCommand(unittest.TestCase):
         self.assertEqual(self.run_steps({"a": "exit 77"}), (1, "0 passed, 1 failed"))
         self.assertEqual(self.run_steps({"a": "exit 1 | true"}), (1, "0 passed, 1 failed"))
         self.assertEqual(self.run_steps({"a": "echo $nothing"}), (1, "0 passed, 1 failed"))
+
+    def test_the_end_of_a_long_run_says_why_a_step_failed(self):
+        early = "echo 'memory grew (TOO MUCH)'\nseq 1000\necho '1 passed, 1 failed'"
+        status, output = self.output_of_steps({"a": early, "b": "seq 2000\necho '5 passed, 0 failed'"})
+        self.assertEqual(status, 1)
+        end = output.splitlines()[-50:]
+        self.assertIn("===== why a failed", end)
+        self.assertIn("memory grew (TOO MUCH)", end)
+        self.assertNotIn("===== why b failed", end)
 
     def test_a_failed_test_counts_even_when_the_step_ends_well(self):
         text = "echo 'test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured'"
