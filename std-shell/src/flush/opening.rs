@@ -6,7 +6,8 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::{FlushHandle, Flusher};
+use super::handle::FlushHandle;
+use super::round::Flusher;
 use crate::agent::hot::lock;
 use crate::exporter::AgentContext;
 
