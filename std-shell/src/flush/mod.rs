@@ -12,6 +12,8 @@ mod pace;
 mod round;
 mod source;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 pub use by_hand::ByHand;
 pub(crate) use handle::{FlushHandle, Published};

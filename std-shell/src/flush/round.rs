@@ -15,12 +15,15 @@ use super::handle::Shared;
 use super::outlet::Outlet;
 use super::source::{Source, merge};
 use super::{add_up, latency, pace};
+use crate::agent::Waiting;
 use crate::agent::hot::{Hot, lock};
 use crate::clock::Anchor;
 use crate::exporter::{Exporter, Totals};
 
 /// How often the exporter looks after its house.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// How often one flush looks for what backends add while it looks. One that adds without a pause must not hold it up.
+const LOOKS: u32 = 8;
 
 /// The flush thread's own state.
 pub(super) struct Flusher {
@@ -119,15 +122,15 @@ impl Flusher {
 
     /// One flush; returns how long the next one can wait.
     pub(super) fn flush(&mut self, last: bool) -> Duration {
+        self.flush_with(last, || {})
+    }
+
+    /// The same; `meanwhile` is called wherever a thread that records could come in between two looks. For tests.
+    pub(super) fn flush_with(&mut self, last: bool, meanwhile: impl FnMut()) -> Duration {
         let now = Instant::now();
         let before = std::mem::replace(&mut self.last_flush, now);
         let elapsed = now.duration_since(before);
-        // Before the slots: what a thread recorded before its backend's event then comes out with it, in its order, also
-        // if the thread's slot is this new.
-        let extra = self.take_backend_events();
-        let new = self.hot.slots_from(self.sources.len());
-        self.sources.extend(new.into_iter().map(Source::new));
-        let busiest = self.sources.iter_mut().map(Source::fix_limit).max().unwrap_or(0);
+        let (extra, busiest) = self.gather(meanwhile);
         let anchor = self.hot.clock.anchor();
         let outlet = &mut self.outlet;
         outlet.set_anchor(anchor);
@@ -154,28 +157,48 @@ impl Flusher {
         pace::pause(self.interval, self.hot.quarter_mask + 1, busiest, elapsed)
     }
 
-    /// Takes the events of all backends, in the order of their time.
-    fn take_backend_events(&mut self) -> Vec<Staged> {
+    /// Takes the events of the backends and fixes how far each slot is drained; the records of the busiest slot. What
+    /// one thread does keeps its order, whether it records, adds to a backend, or both in turn.
+    ///
+    /// The backends come before the slots: whatever a thread recorded before its backend's event is there by then, in
+    /// a slot that is this new as well. If a backend has another event after that, its thread may have recorded more
+    /// behind it, so both are looked at again.
+    fn gather(&mut self, mut meanwhile: impl FnMut()) -> (Vec<Staged>, u64) {
+        let (mut events, mut busiest) = (Vec::new(), 0);
+        for _ in 0..LOOKS {
+            self.take_backend_events(&mut events);
+            meanwhile();
+            let new = self.hot.slots_from(self.sources.len());
+            self.sources.extend(new.into_iter().map(Source::new));
+            busiest = self.sources.iter_mut().map(Source::fix_limit).max().unwrap_or(0);
+            meanwhile();
+            if busiest == 0 || lock(&self.hot.backends).iter().all(|backend| backend.is_empty()) {
+                break;
+            }
+        }
+        events.sort_by_key(|event| event.ticks);
+        (events, busiest)
+    }
+
+    /// Takes the events of all backends that wait now.
+    fn take_backend_events(&mut self, into: &mut Vec<Staged>) {
+        let staged = |event: Waiting| Staged {
+            ticks: event.ticks,
+            events_after: 0,
+            kind: StagedKind::Named { category: Category::BACKEND, name: event.name, value: event.value },
+        };
+        let (before, mut excess) = (into.len(), 0);
         let mut backends = lock(&self.hot.backends);
-        let mut events = Vec::new();
-        let mut excess = 0;
         for backend in backends.iter() {
             let (taken, more) = backend.take();
-            events.extend(taken);
+            into.extend(taken.into_iter().map(staged));
             excess += more;
         }
         // Handles that are gone add nothing more; what they added since it was taken is still to come.
         backends.retain(|backend| Arc::strong_count(backend) > 1 || !backend.is_empty());
         drop(backends);
-        events.sort_by_key(|event| event.ticks);
-        self.backend_events += events.len() as u64 + excess;
+        self.backend_events += (into.len() - before) as u64 + excess;
         self.outlet.flow.lost.backend += excess;
-        let staged = |event: crate::agent::Waiting| Staged {
-            ticks: event.ticks,
-            events_after: 0,
-            kind: StagedKind::Named { category: Category::BACKEND, name: event.name, value: event.value },
-        };
-        events.into_iter().map(staged).collect()
     }
 
     fn publish(&mut self, anchor: &Anchor) {
