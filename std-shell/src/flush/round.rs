@@ -202,6 +202,8 @@ impl Flusher {
     }
 
     fn publish(&mut self, anchor: &Anchor) {
+        // ORDER totals: after the drain. `fix_limit` loaded each slot's `committed` with Acquire, and no record behind
+        // that was exported; so whatever was exported is in these numbers, although they are loaded relaxed.
         let totals = self.sources.iter().map(|source| source.owned().slot.totals());
         let mut snapshot = add_up(totals, self.hot.mask, anchor);
         let now_us = anchor.now_us();
