@@ -138,6 +138,26 @@ fn a_metric_that_is_off_is_neither_recorded_nor_timed() {
 }
 
 #[test]
+fn failures_that_alone_are_wanted_are_exported() {
+    let (collector, seen) = Collector::new(true);
+    let agent = agent("failures").exporter(collector).metrics("agent_err_*,NIXL_ERR_*").build();
+    for operation in [Operation::Write, Operation::Read] {
+        let mut transfer = agent.begin_transfer(operation, 10, 1);
+        transfer.posted();
+        transfer.finish();
+    }
+    let mut transfer = agent.begin_transfer(Operation::Write, 10, 1);
+    transfer.posted();
+    transfer.fail(Status::NotFound);
+    drop(agent.begin_transfer(Operation::Read, 10, 1));
+    let flow = agent.close();
+    assert_eq!((flow.recorded, flow.exported), (2, 2));
+    let events = seen.events.lock().expect("unpoisoned");
+    let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["NIXL_ERR_NOT_FOUND", "NIXL_ERR_CANCELED"]);
+}
+
+#[test]
 fn names_are_cut_and_cleaned_and_counted() {
     let (collector, seen) = Collector::new(true);
     let agent = agent("names").exporter(collector).build();

@@ -16,7 +16,7 @@ use telering::raw::WORDS;
 
 use crate::handle::{self, INDEX_COUNT, Kind};
 
-/// The handle of every transfer of an agent that times none.
+/// The handle of every transfer of which nothing is wanted.
 pub(crate) const OFF: u64 = handle::first(Kind::Transfer, INDEX_COUNT - 1);
 
 /// Places that a thread keeps.

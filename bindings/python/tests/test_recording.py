@@ -157,6 +157,16 @@ def test_only_the_metrics_asked_for_are_recorded(tmp_path):
     assert items(agent.path) == [("agent_tx_bytes", 5), ("agent_tx_requests_num", 1)]
 
 
+def test_failures_count_where_they_alone_are_wanted(tmp_path):
+    with telering.Agent("agent", enable=True, dir=tmp_path, metrics="agent_err_*") as agent:
+        with agent.transfer("write", 5) as transfer:
+            pass
+        assert transfer.finished and transfer.telemetry is None
+        agent.transfer("read", 5).failed(telering.Status.MISMATCH)
+        agent.transfer("read", 5)
+    assert items(agent.path) == [("NIXL_ERR_MISMATCH", 1), ("NIXL_ERR_CANCELED", 1)]
+
+
 def test_settings_arrive(tmp_path):
     with telering.Agent(
         "prefill/0",

@@ -9,6 +9,7 @@ use telering_core::slot::Buckets;
 
 use super::hot::{Hot, HotSettings};
 use super::sink::{Sink, Start, make_exporter};
+use super::transfer::Wanted;
 use super::view::{self, View};
 use super::{Agent, Mode, Telemetry, registry};
 use crate::clock::Clock;
@@ -293,7 +294,7 @@ impl Builder {
             let agent = Agent {
                 name: self.name,
                 mode: Mode::Off,
-                timed: false,
+                wanted: [Wanted::Nothing; 2],
                 hot: Arc::new(Hot::new(hot_settings(&config, clock, STAGING_UNDRAINED, &start.warner))),
                 flush: None,
                 view: None,
@@ -327,7 +328,7 @@ impl Builder {
                 }
             }
         });
-        let timed = self.capture || hot.groups.iter().any(|group| group.events() > 0);
+        let wanted = Wanted::of(&hot, self.capture);
         let mode = if flush.is_some() { Mode::Exported } else { Mode::Captured };
         let view = registry::show(hot.id, &self.name, |taken| View {
             hot: Arc::clone(&hot),
@@ -336,7 +337,7 @@ impl Builder {
             start_us: hot.clock.anchor().now_us(),
             endpoint: endpoint.flatten().filter(|_| flush.is_some()),
         });
-        start.end(Agent { name: self.name, mode, timed, hot, flush, view: Some(view) })
+        start.end(Agent { name: self.name, mode, wanted, hot, flush, view: Some(view) })
     }
 
     /// The environment's settings with the program's in their places.

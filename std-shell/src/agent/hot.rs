@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-use telering_core::Name;
-use telering_core::names;
 use telering_core::ring::{Capacity, Ring};
 use telering_core::slot::{Buckets, CloseFlag, Group, STAGED_WORDS, SleepFlag, Slot, StagedMemory};
+use telering_core::{Name, Status, names};
 
 use super::backend::BackendEvents;
 use crate::clock::Clock;
@@ -104,6 +103,11 @@ impl Hot {
     #[inline]
     pub(crate) fn wants(&self, id: u32) -> bool {
         names::index_of(id).is_some_and(|row| self.mask >> row & 1 == 1)
+    }
+
+    /// Whether the failure of an operation is wanted, of one kind or another.
+    pub(crate) fn wants_errors(&self) -> bool {
+        Status::ALL.into_iter().any(|status| self.wants(names::error_id(status)))
     }
 
     /// Takes a free slot, or makes one.

@@ -8,6 +8,8 @@ mod local;
 pub mod raw;
 mod registry;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod view;
 
@@ -32,6 +34,7 @@ use crate::file::fork;
 use crate::flush::FlushHandle;
 use hot::Hot;
 use local::Recorder;
+use transfer::Wanted;
 use view::View;
 
 /// How much an agent does.
@@ -55,8 +58,8 @@ assert_not_impl_any!(Transfer: Clone);
 struct Agent {
     name: String,
     mode: Mode,
-    /// Transfers are timed: their telemetry was asked for, or one of their metrics is on.
-    timed: bool,
+    /// What is wanted of a write and of a read.
+    wanted: [Wanted; 2],
     hot: Arc<Hot>,
     flush: Option<Arc<FlushHandle>>,
     /// What scrapes see. `None` for an agent that is off.
@@ -141,12 +144,13 @@ impl Telemetry {
         self.single(names::DISCONNECTED, 1);
     }
 
-    /// Begins a transfer: reads the clock, unless telemetry is off.
+    /// Begins a transfer: reads the clock, unless telemetry is off, or off for all that such a transfer has.
     #[inline(always)]
     pub fn begin_transfer(&self, operation: Operation, bytes: u64, descriptors: u32) -> Transfer {
         let hot = &self.0.hot;
-        if !self.0.timed {
-            return Transfer::off(hot.id, hot.clock, operation);
+        let wanted = self.0.wanted[operation as usize];
+        if wanted != Wanted::Times {
+            return Transfer::untimed(hot.id, hot.clock, operation, wanted);
         }
         Transfer::begin(hot.id, hot.clock, hot.groups[operation as usize], operation, bytes, descriptors)
     }
@@ -175,8 +179,9 @@ impl Telemetry {
 
     /// An operation failed.
     pub fn error(&self, status: Status) {
-        if self.0.mode != Mode::Off {
-            record_error(&self.0.hot, self.0.hot.clock.ticks(), status);
+        let hot = &self.0.hot;
+        if self.0.mode != Mode::Off && hot.wants(names::error_id(status)) {
+            record_error(hot, status);
         }
     }
 
@@ -302,10 +307,10 @@ impl Drop for Agent {
     }
 }
 
-fn record_error(recorder: impl Recorder, ticks: u64, status: Status) {
+fn record_error(recorder: impl Recorder, status: Status) {
     local::record_by(recorder, |hot, owned| {
         if hot.wants(names::error_id(status)) {
-            owned.slot.error(owned.ring(), ticks, status)
+            owned.slot.error(owned.ring(), hot.clock.ticks(), status)
         } else {
             // Not at the end of a quarter, so that nobody is woken.
             1

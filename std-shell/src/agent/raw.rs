@@ -6,6 +6,7 @@ use telering_core::slot::{Group, Operation, Transfer as Finished};
 
 use super::builder::process_clock;
 use super::local::{self, ById};
+use super::transfer::Wanted;
 use super::{Mode, Status, Telemetry, Transfer, TransferRecord};
 use crate::file::fork;
 
@@ -17,12 +18,13 @@ pub const WORDS: usize = 6;
 pub struct Key {
     /// Never reused within a process.
     pub id: u64,
-    /// Bit 0: transfers are timed; bit 1: the agent records; bits 8 and 16: groups; bits 32 to 63: enabled rows.
+    /// Bits 0 and 2: what is wanted of writes and reads; bit 4: the agent records; bits 8 and 16: groups; bits 32 to 63:
+    /// enabled rows.
     pub shape: u64,
 }
 
-const TIMED: u64 = 1;
-const RECORDS: u64 = 2;
+const WANTED: u64 = 3;
+const RECORDS: u64 = 1 << 4;
 const _: () = assert!(names::BUILT_IN.len() <= 32);
 
 impl Key {
@@ -30,9 +32,11 @@ impl Key {
     #[must_use]
     pub fn of(agent: &Telemetry) -> Key {
         let agent = &agent.0;
-        let flag = |is: bool, flag: u64| if is { flag } else { 0 };
-        let shape = flag(agent.timed, TIMED)
-            | flag(agent.mode != Mode::Off, RECORDS)
+        let records = if agent.mode == Mode::Off { 0 } else { RECORDS };
+        let [of_writes, of_reads] = agent.wanted.map(|wanted| wanted as u64);
+        let shape = of_writes
+            | of_reads << 2
+            | records
             | u64::from(agent.hot.groups[0].bits()) << 8
             | u64::from(agent.hot.groups[1].bits()) << 16
             | agent.hot.mask << 32;
@@ -46,11 +50,9 @@ impl Key {
         fork::is_own(self.id)
     }
 
-    /// Whether the agent does anything for transfers.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_timed(&self) -> bool {
-        self.shape & TIMED != 0
+    /// Whether the agent records events of this type.
+    fn records(&self, id: u32) -> bool {
+        self.shape & RECORDS != 0 && names::index_of(id).is_some_and(|row| self.shape >> 32 >> row & 1 == 1)
     }
 
     #[inline(always)]
@@ -58,12 +60,18 @@ impl Key {
         Group::from_bits((self.shape >> (8 + 8 * operation as u32)) as u8)
     }
 
-    /// As [`Telemetry::begin_transfer`], for an agent whose transfers are timed.
+    /// As [`Telemetry::begin_transfer`]; `None` for a transfer of which nothing is wanted.
     #[inline(always)]
     #[must_use]
-    pub fn begin(&self, operation: Operation, bytes: u64, descriptors: u32) -> [u64; WORDS] {
-        let group = self.group(operation);
-        Transfer::begin(self.id, process_clock(), group, operation, bytes, descriptors).into_words()
+    pub fn begin(&self, operation: Operation, bytes: u64, descriptors: u32) -> Option<[u64; WORDS]> {
+        let (id, clock) = (self.id, process_clock());
+        let wanted = self.shape >> (2 * operation as u32) & WANTED;
+        if wanted == Wanted::Times as u64 {
+            let group = self.group(operation);
+            return Some(Transfer::begin(id, clock, group, operation, bytes, descriptors).into_words());
+        }
+        let watched = || Transfer::untimed(id, clock, operation, Wanted::Failures).into_words();
+        (wanted == Wanted::Failures as u64).then(watched)
     }
 
     /// As [`Telemetry::record_transfer`].
@@ -89,15 +97,14 @@ impl Key {
 
     /// As [`Telemetry::error`].
     pub fn error(&self, status: Status) {
-        if self.shape & RECORDS != 0 {
-            super::record_error(ById(self.id), process_clock().ticks(), status);
+        if self.records(names::error_id(status)) {
+            super::record_error(ById(self.id), status);
         }
     }
 
     /// One built-in event that is no error and no transfer's, such as [`names::MEMORY_REGISTERED`].
     pub fn single(&self, id: u32, value: u64) {
-        let wanted = names::index_of(id).is_some_and(|row| self.shape >> 32 >> row & 1 == 1);
-        if self.shape & RECORDS != 0 && wanted {
+        if self.records(id) {
             let ticks = process_clock().ticks();
             local::record_by(ById(self.id), |_, owned| owned.slot.single(owned.ring(), ticks, id, value));
         }

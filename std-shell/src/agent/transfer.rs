@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use telering_core::Status;
 use telering_core::slot::{Group, Operation, Transfer as Finished};
 
+use super::hot::Hot;
 use super::local::{self, ById};
 use crate::clock::Clock;
 
@@ -41,12 +42,35 @@ pub struct TransferRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Telemetry is off: nothing is timed.
+    /// Nothing is wanted of it.
     Off = 0,
-    Begun = 1,
-    Posted = 2,
-    Finished = 3,
-    Failed = 4,
+    /// Begun, and only its failure is wanted: nothing is timed.
+    Watched = 1,
+    Begun = 2,
+    Posted = 3,
+    Finished = 4,
+    /// Finished, and never timed.
+    Done = 5,
+    Failed = 6,
+}
+
+/// What an agent wants of its transfers of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Nothing: all their metrics are off.
+    Nothing = 0,
+    /// Their failures alone: no clock is read before one.
+    Failures = 1,
+    /// All of it: they are timed.
+    Times = 2,
+}
+
+impl Wanted {
+    /// Of a write and of a read.
+    pub(super) fn of(hot: &Hot, captured: bool) -> [Wanted; 2] {
+        let rest = if hot.wants_errors() { Wanted::Failures } else { Wanted::Nothing };
+        hot.groups.map(|group| if captured || group != Group::NONE { Wanted::Times } else { rest })
+    }
 }
 
 /// A transfer under way. It may begin on one thread and finish on another. Dropped unfinished it records
@@ -103,8 +127,9 @@ impl Transfer {
         }
     }
 
+    /// A transfer that is not timed.
     #[inline(always)]
-    pub(super) fn off(agent: u64, clock: &'static Clock, operation: Operation) -> Transfer {
+    pub(super) fn untimed(agent: u64, clock: &'static Clock, operation: Operation, wanted: Wanted) -> Transfer {
         Transfer {
             agent,
             clock,
@@ -115,7 +140,7 @@ impl Transfer {
             descriptors: 0,
             operation,
             group: Group::NONE,
-            state: State::Off,
+            state: if wanted == Wanted::Failures { State::Watched } else { State::Off },
         }
     }
 
@@ -142,9 +167,11 @@ impl Transfer {
         let [agent, start, post_us, xfer_us, bytes, shape] = words;
         let state = match (shape >> 48) as u8 {
             0 => State::Off,
-            1 => State::Begun,
-            2 => State::Posted,
-            3 => State::Finished,
+            1 => State::Watched,
+            2 => State::Begun,
+            3 => State::Posted,
+            4 => State::Finished,
+            5 => State::Done,
             _ => State::Failed,
         };
         Transfer {
@@ -174,6 +201,9 @@ impl Transfer {
     #[inline(always)]
     pub fn finish(&mut self) {
         if !matches!(self.state, State::Begun | State::Posted) {
+            if self.state == State::Watched {
+                self.state = State::Done;
+            }
             return;
         }
         let ticks = self.clock.ticks();
@@ -192,22 +222,23 @@ impl Transfer {
     /// The transfer failed: one error event. A second call, or one after [`Transfer::finish`], does nothing.
     #[inline]
     pub fn fail(&mut self, status: Status) {
-        if matches!(self.state, State::Begun | State::Posted) {
+        if self.is_running() {
             self.state = State::Failed;
-            failed(self.agent, self.clock, status);
+            failed(self.agent, status);
         }
     }
 
     /// Whether the transfer has finished. Always `false` while telemetry is off.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.state == State::Finished
+        matches!(self.state, State::Finished | State::Done)
     }
 
     /// Whether the transfer was begun and is neither finished nor failed. Always `false` while telemetry is off.
+    #[inline(always)]
     #[must_use]
     pub fn is_running(&self) -> bool {
-        matches!(self.state, State::Begun | State::Posted)
+        matches!(self.state, State::Watched | State::Begun | State::Posted)
     }
 
     /// What the transfer did: `None` while it is under way, when it failed, and when telemetry is off.
@@ -250,15 +281,15 @@ fn finished(agent: u64, ticks: u64, bytes: u64, post_us: u64, xfer_us: u64, shap
 /// one function stays in registers.
 #[cold]
 #[inline(never)]
-fn failed(agent: u64, clock: &Clock, status: Status) {
-    super::record_error(ById(agent), clock.ticks(), status);
+fn failed(agent: u64, status: Status) {
+    super::record_error(ById(agent), status);
 }
 
 impl Drop for Transfer {
     #[inline(always)]
     fn drop(&mut self) {
-        if matches!(self.state, State::Begun | State::Posted) {
-            failed(self.agent, self.clock, Status::Canceled);
+        if self.is_running() {
+            failed(self.agent, Status::Canceled);
         }
     }
 }

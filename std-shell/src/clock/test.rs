@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct TestTime {
     ticks: AtomicU64,
     epoch_us: AtomicU64,
+    /// Benchmarks read this clock as well, for the price of one load.
+    #[cfg(test)]
+    readings: AtomicU64,
 }
 
 impl TestTime {
@@ -20,6 +23,8 @@ impl TestTime {
         Box::leak(Box::new(TestTime {
             ticks: AtomicU64::new(ticks),
             epoch_us: AtomicU64::new(unix_us.wrapping_sub(ticks / 10)),
+            #[cfg(test)]
+            readings: AtomicU64::new(0),
         }))
     }
 
@@ -41,6 +46,8 @@ impl TestTime {
     /// The time now, in ticks.
     #[must_use]
     pub fn ticks(&self) -> u64 {
+        #[cfg(test)]
+        self.readings.fetch_add(1, Ordering::Relaxed);
         self.ticks.load(Ordering::SeqCst)
     }
 
@@ -48,5 +55,11 @@ impl TestTime {
     #[must_use]
     pub fn unix_us(&self) -> u64 {
         self.epoch_us.load(Ordering::SeqCst).wrapping_add(self.ticks() / 10)
+    }
+
+    /// How often the ticks were read so far, by whomever.
+    #[cfg(test)]
+    pub(crate) fn readings(&self) -> u64 {
+        self.readings.load(Ordering::Relaxed)
     }
 }

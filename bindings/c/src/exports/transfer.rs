@@ -51,10 +51,9 @@ pub unsafe extern "C" fn telering_transfer_begin(
         unsafe { put(transfer, 0) }?;
         let operation = operation_of(operation)?;
         let key = agents::key(agent)?;
-        let handle = if key.is_timed() {
-            transfers::take(key.begin(operation, bytes, descriptors)).ok_or(Status::LIMIT)?
-        } else {
-            OFF
+        let handle = match key.begin(operation, bytes, descriptors) {
+            Some(words) => transfers::take(words).ok_or(Status::LIMIT)?,
+            None => OFF,
         };
         // SAFETY: the caller keeps to the header.
         unsafe { put(transfer, handle) }

@@ -187,6 +187,31 @@ static void off(void) {
     CHECK(telering_agent_close(agent, &counts) == TELERING_OK && counts.recorded == 0);
 }
 
+/* Failures count where they alone are wanted. */
+static void failures_alone(void) {
+    telering_options with = options();
+    with.metrics = "agent_err_*";
+    telering_agent agent;
+    telering_transfer_telemetry told;
+    CHECK(telering_agent_open("failures", &with, &agent, NULL, 0) == TELERING_OK);
+    for (uint32_t operation = TELERING_WRITE; operation <= TELERING_READ; operation++) {
+        telering_transfer one = transfer(agent, operation, 1);
+        CHECK(telering_transfer_get_telemetry(one, &told) == TELERING_NIXL_ERR_NO_TELEMETRY);
+        CHECK(telering_transfer_release(one) == TELERING_OK);
+        CHECK(telering_transfer_begin(agent, operation, 1, 1, &one) == TELERING_OK);
+        CHECK(telering_transfer_get_telemetry(one, &told) == TELERING_IN_PROGRESS);
+        CHECK(telering_transfer_fail(one, TELERING_NIXL_ERR_NOT_FOUND) == TELERING_OK);
+        CHECK(telering_transfer_release(one) == TELERING_OK);
+        CHECK(telering_transfer_begin(agent, operation, 1, 1, &one) == TELERING_OK);
+        CHECK(telering_transfer_release(one) == TELERING_OK);
+    }
+    uint64_t errors;
+    CHECK(telering_agent_errors(agent, TELERING_NIXL_ERR_NOT_FOUND, &errors) == TELERING_OK && errors == 2);
+    CHECK(telering_agent_errors(agent, TELERING_NIXL_ERR_CANCELED, &errors) == TELERING_OK && errors == 2);
+    telering_counts counts;
+    CHECK(telering_agent_close(agent, &counts) == TELERING_OK && counts.recorded == 4);
+}
+
 static int warnings;
 static void hear(void *user, const char *kind, const char *message) {
     CHECK(user == &warnings && strcmp(kind, "config") == 0 && strstr(message, "nowhere") != NULL);
@@ -233,6 +258,7 @@ int main(void) {
     take_back();
     threads();
     off();
+    failures_alone();
     options_and_warnings();
     return finish();
 }
