@@ -19,6 +19,8 @@ const CAPACITY: u64 = 4096;
 /// Bytes of its records, and where they start.
 const BYTES: usize = CAPACITY as usize * 56;
 const RECORDS_AT: u64 = 40;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A full ring that nobody writes any more.
 struct Written {
@@ -95,13 +97,16 @@ fn read_memory(path: &Path) -> Result<Body, Box<dyn std::error::Error>> {
     }))
 }
 
-/// What the kernel takes for the records alone: one system call into a buffer that was used before.
+/// What the kernel takes for the records alone, at the least: one system call into a buffer that was used before and
+/// lies in its cache lines as the records do.
 fn pread(path: &Path) -> std::io::Result<Body> {
     let file = File::open(path)?;
-    let mut buffer = vec![0; BYTES];
+    let mut buffer = vec![0; LINE + RECORDS_AT as usize + BYTES];
+    let begin = buffer.as_ptr().align_offset(LINE).min(LINE) + RECORDS_AT as usize;
     Ok(Box::new(move |events| {
+        let buffer = &mut buffer[begin..begin + BYTES];
         let (mut operations, start) = (0, Instant::now());
-        while operations < events && file.read_exact_at(black_box(&mut buffer), RECORDS_AT).is_ok() {
+        while operations < events && file.read_exact_at(black_box(&mut *buffer), RECORDS_AT).is_ok() {
             operations += CAPACITY;
         }
         Slice { operations, elapsed: start.elapsed() }

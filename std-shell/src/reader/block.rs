@@ -171,6 +171,10 @@ impl<'a> Block<'a> {
     }
 }
 
+/// A record is one word shorter than a line, so that one of so many records that follow each other begins anywhere in
+/// its line.
+const PLACES: usize = 8;
+
 /// What a reader holds between two calls: the room for a block, and what the block says.
 #[derive(Default)]
 pub(crate) struct Held {
@@ -178,6 +182,8 @@ pub(crate) struct Held {
     pub(crate) lost: u64,
     /// Never made smaller, so that it is zeroed once.
     room: Vec<Record>,
+    /// Where in the room the last copy begins.
+    base: usize,
     /// The block's part of the room.
     from: usize,
     to: usize,
@@ -199,22 +205,25 @@ impl Held {
         self.gaps.clear();
     }
 
-    /// Room for records of a file, `count` of them, as bytes to be overwritten.
-    pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
+    /// Room for records of a file, `count` of them, as bytes to be overwritten with those that stand at `offset`.
+    ///
+    /// It lies in its cache lines as they do in theirs: copying between lines that begin at other places takes longer.
+    pub(crate) fn room(&mut self, count: usize, offset: u64) -> &mut [u8] {
         self.drop_records();
-        if self.room.len() < count {
-            self.room.resize(count, Record::filler());
+        if self.room.len() < count + PLACES - 1 {
+            self.room.resize(count + PLACES - 1, Record::filler());
         }
-        event::file_bytes_of(&mut self.room[..count])
+        self.base = (self.room.as_ptr().addr() as u64).wrapping_sub(offset) as usize / size_of::<u64>() % PLACES;
+        event::file_bytes_of(&mut self.room[self.base..self.base + count])
     }
 
-    /// Takes the records `from..to` of the room, the first of which stands at the position `first`.
+    /// Takes the records `from..to` of the last room, the first of which stands at the position `first`.
     pub(crate) fn take(&mut self, from: usize, to: usize, first: u64, verify: bool) {
-        event::from_file_order(&mut self.room[from..to]);
-        (self.from, self.to, self.first) = (from, to, first);
+        (self.from, self.to, self.first) = (self.base + from, self.base + to, first);
+        let records = &mut self.room[self.from..self.to];
+        event::from_file_order(records);
         let gaps = &mut self.gaps;
         gaps.clear();
-        let records = &self.room[from..to];
         if verify {
             survey(first, records, &mut |place, oddity| {
                 let kind = match oddity {
@@ -257,5 +266,25 @@ impl Held {
         let records = &self.room[self.from..self.to];
         let says_something = reset || lost > 0 || !records.is_empty();
         says_something.then_some(Block { reset, lost, first, instance, records, gaps: &self.gaps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telering_core::event::RECORD_SIZE;
+    use telering_core::layout::nixl::HEADER_SIZE;
+
+    #[test]
+    fn what_is_copied_lies_in_its_lines_as_in_the_file() {
+        let mut held = Held::default();
+        for count in [1, 7, 64, 4096, 3] {
+            for slot in 0..20_u64 {
+                let offset = HEADER_SIZE as u64 + slot * RECORD_SIZE as u64;
+                let room = held.room(count, offset);
+                assert_eq!(room.len(), count * RECORD_SIZE);
+                assert_eq!(room.as_ptr().addr() as u64 % 64, offset % 64, "{count} records from {slot} on");
+            }
+        }
     }
 }

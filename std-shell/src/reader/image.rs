@@ -279,9 +279,10 @@ impl ImageRing {
         let count = self.piece(count);
         let slot = first & (self.head.capacity - 1);
         let until_end = (self.head.capacity - slot).min(count) as usize * RECORD_SIZE;
-        let (before, behind) = self.held.room(count as usize).split_at_mut(until_end);
         let start = nixl::HEADER_SIZE as u64;
-        let whole = read_whole(source, start + slot * RECORD_SIZE as u64, before)
+        let at = start + slot * RECORD_SIZE as u64;
+        let (before, behind) = self.held.room(count as usize, at).split_at_mut(until_end);
+        let whole = read_whole(source, at, before)
             .and_then(|whole| Ok(whole && (behind.is_empty() || read_whole(source, start, behind)?)));
         if whole.map_err(io_at("read records"))? { Ok(()) } else { Err(self.ended(source)) }
     }
