@@ -50,6 +50,9 @@ fn every_bar_is_measured_that_needs_no_network() {
     assert_eq!((value("counted"), value("faults")), (Some(100.0), Some(0.0)));
     let (bars, rows) = (table::bars(&found.outcomes), table::rows(&found.report));
     assert_eq!((bars.lines().count(), rows.lines().count()), (17, found.report.lines.len() + 2));
+    let summary = table::summary(&found.outcomes);
+    assert_eq!(summary.lines().count(), 17);
+    assert!(BARS.iter().all(|bar| bar.name == "tax" || summary.contains(bar.what)), "{summary}");
     let picture = plot::svg(&found.report);
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n") && !picture.contains("NaN"), "{picture}");
 }

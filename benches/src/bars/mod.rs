@@ -11,7 +11,7 @@ mod tax;
 use std::fmt;
 use std::time::Duration;
 
-use list::Source::{Counted, FarTail, Faults, Quotient, ReadFile, Row, Tail, Tax};
+use list::Source::{Counted, FarTail, Faults, Quotient, ReadFile, ReadOwn, Row, Tail, Tax};
 pub use list::{BARS, Bar, Side};
 
 use crate::harness::{Effort, Measured};
@@ -157,7 +157,7 @@ pub fn run(bars: &[Bar], everything: bool, effort: Effort) -> Result<Outcomes, B
     let wants = |name: &str| {
         bars.iter().any(|bar| match bar.source {
             Row(row) => row == name,
-            ReadFile => READ_FILE.contains(&name),
+            ReadFile | ReadOwn => READ_FILE.contains(&name),
             Quotient(quotient) => {
                 let quotient = crate::rows::QUOTIENTS.iter().find(|one| one.name == quotient);
                 quotient.is_some_and(|one| one.above == name || one.below == name)
@@ -179,6 +179,7 @@ pub fn run(bars: &[Bar], everything: bool, effort: Effort) -> Result<Outcomes, B
         let value = match bar.source {
             Row(name) => rows.ratio(name),
             ReadFile => rows.read_file(),
+            ReadOwn => rows.read_own(),
             Quotient(name) => rows.quotient(name),
             Tail | FarTail => {
                 let both = tails.get_or_insert_with(|| {
@@ -222,7 +223,7 @@ fn span(effort: Effort, ms: u64) -> Duration {
     Duration::from_millis(if quick(effort) { 20 } else { ms })
 }
 
-/// What [`ReadFile`] is made of: all of it, the system call, and the same reader without one.
+/// What [`ReadFile`] and [`ReadOwn`] are made of: all of it, the system call, and the same reader without one.
 const READ_FILE: [&str; 3] = ["read-block", "pread", "read-memory"];
 
 struct Rows<'a> {
@@ -239,11 +240,21 @@ impl Rows<'_> {
 
     /// A file is read by a system call that copies, and then looked at. The first is the kernel's; how long the second
     /// takes, the same bytes in memory tell, less the copy that is in there as well.
-    fn read_file(&self) -> Result<Value, String> {
+    fn read_parts(&self) -> Result<(Value, f64, f64), String> {
         let [whole, call, memory] = READ_FILE.map(|name| self.ratio(name));
-        let (whole, call, check) = (whole?, call?.value, memory?.value - 1.0);
+        Ok((whole?, call?.value, memory?.value - 1.0))
+    }
+
+    fn read_file(&self) -> Result<Value, String> {
+        let (whole, call, check) = self.read_parts()?;
         let note = format!("{}; of it the system call alone {call:.2}, the check {check:.2}", whole.note);
         Ok(Value { least: Some(call + check), note, ..whole })
+    }
+
+    fn read_own(&self) -> Result<Value, String> {
+        let (whole, call, check) = self.read_parts()?;
+        let note = format!("{:.2} over {call:.2} + {check:.2}", whole.value);
+        Ok(Value::new(whole.value / (call + check), note))
     }
 
     fn quotient(&self, name: &str) -> Result<Value, String> {

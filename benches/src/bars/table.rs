@@ -6,19 +6,36 @@ use std::path::Path;
 use super::{Outcome, Outcomes, Verdict};
 use crate::report::Report;
 
+fn verdict(outcome: &Outcome) -> String {
+    match outcome.verdict {
+        Verdict::Excellent | Verdict::Good => outcome.verdict.to_string(),
+        Verdict::Missed | Verdict::OutOfReach | Verdict::NotMeasured => {
+            format!("**{}**", outcome.verdict.to_string().to_lowercase())
+        }
+    }
+}
+
+/// The bars as a short Markdown table: what, how much, and what it must be.
+#[must_use]
+pub fn summary(outcomes: &[Outcome]) -> String {
+    let mut text = String::from("| what | measured | must | excellent | verdict |\n|---|---:|---:|---:|---|\n");
+    for outcome in outcomes {
+        let bar = &outcome.bar;
+        let (shown, verdict) = (outcome.shown(), verdict(outcome));
+        let (must, excellent) = (bar.limit(bar.must), bar.limit(bar.excellent));
+        let _ = writeln!(text, "| {} | {shown} | {must} | {excellent} | {verdict} |", bar.what);
+    }
+    text
+}
+
 /// The bars as a Markdown table.
 #[must_use]
 pub fn bars(outcomes: &[Outcome]) -> String {
     let mut text =
         String::from("| bar | measured | must | excellent | verdict | what |\n|---|---:|---:|---:|---|---|\n");
     for outcome in outcomes {
-        let Outcome { bar, note, verdict, .. } = outcome;
-        let verdict = match verdict {
-            Verdict::Excellent | Verdict::Good => verdict.to_string(),
-            Verdict::Missed | Verdict::OutOfReach | Verdict::NotMeasured => {
-                format!("**{}**", verdict.to_string().to_lowercase())
-            }
-        };
+        let Outcome { bar, note, .. } = outcome;
+        let verdict = verdict(outcome);
         let (must, excellent) = (bar.limit(bar.must), bar.limit(bar.excellent));
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
         let shown = outcome.shown();
@@ -50,7 +67,7 @@ pub fn between_marks(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}{begin}{table}{end}{after}"))
 }
 
-/// Writes the plot, and both tables into every document below `root` that has marks for them. Says which files.
+/// Writes the plot, and the tables into every document below `root` that has marks for them. Says which files.
 ///
 /// # Errors
 /// A file that can't be read or written.
@@ -61,7 +78,12 @@ pub fn write(outcomes: &Outcomes, root: &Path) -> std::io::Result<Vec<&'static s
         let path = root.join(name);
         let text = std::fs::read_to_string(&path)?;
         let mut changed = text.clone();
-        for (mark, table) in [("bars", bars(&outcomes.outcomes)), ("rows", rows(&outcomes.report))] {
+        let tables = [
+            ("bars", bars(&outcomes.outcomes)),
+            ("summary", summary(&outcomes.outcomes)),
+            ("rows", rows(&outcomes.report)),
+        ];
+        for (mark, table) in tables {
             changed = between_marks(&changed, mark, &table).unwrap_or(changed);
         }
         if changed != text {
