@@ -253,8 +253,9 @@ pub(crate) struct CleanArguments {
 ///
 /// One endpoint for any number of processes. Files of telering keep their totals themselves, also when their process is
 /// dead, and are only read. NIXL's own rings keep none: serve takes the events out of them ("consumes") and adds them
-/// up for as long as it runs, so nobody else may consume them meanwhile, a second serve included; it needs write
-/// permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever removed.
+/// up for as long as it runs, so nobody else may consume them meanwhile (a second serve leaves them to the first); it
+/// needs write permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever
+/// removed.
 ///
 /// Pages are at /metrics, in the text format 0.0.4; /healthz says whether it runs. What each metric means stands in
 /// docs/prometheus.md and docs/serve.md.

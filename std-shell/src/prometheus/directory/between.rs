@@ -48,7 +48,7 @@ impl Directory {
             let wanted = match self.files.get(&entry.name) {
                 None => true,
                 Some(known) => match &known.what {
-                    What::Unfinished | What::Unreadable | What::Shut(_) => true,
+                    What::Unfinished | What::Unreadable | What::Locked | What::Shut(_) => true,
                     What::Image(image) if self.options.labels == LabelSet::Stable => {
                         open.stamp(&entry.name).is_ok_and(|now| now.inode != image.stamp.inode)
                     }

@@ -138,10 +138,16 @@ impl Directory {
             Ok(None) => return What::Foreign,
             Err(error) => return self.refused(name, Refused::NeedsWrite(error)),
         };
+        let claimed = self.rings().filter(|ring| ring.is_claimed()).count();
+        let claim = if claimed < claims_max() { ring::claim(&file) } else { Ok(None) };
+        let Ok(claim) = claim else {
+            self.told.claimed(&self.options.warner, &self.path.join(name));
+            return What::Locked;
+        };
         let (gone, options, hostname) = (&mut self.gone, &self.options, &self.hostname);
         let new = || ring::Sums::new(ring::labels(hostname, name), &options.bounds, times.now_us);
         let sums = || gone.take_ring(name).unwrap_or_else(new);
-        match Ring::new(&file, stamp, sums, times.now) {
+        match Ring::new(&file, stamp, claim, sums, times.now) {
             Ok(ring) => self.visit_open(name, Box::new(ring), &file, stamp, times.now),
             Err(refused) => self.refused(name, refused),
         }
@@ -209,6 +215,12 @@ impl Directory {
         self.told.file(&self.options.warner, &path, &error.to_string());
         if matches!(error, OpenError::NeedsWrite { .. }) { What::Locked } else { What::Unreadable }
     }
+}
+
+/// Rings that are claimed at the most: each claim takes a descriptor, and others of this process need theirs.
+fn claims_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
 }
 
 pub(super) fn is_of_this_user(stamp: &Stamp) -> bool {

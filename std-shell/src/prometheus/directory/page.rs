@@ -76,7 +76,7 @@ impl Directory {
         }
     }
 
-    fn rings(&self) -> impl Iterator<Item = &super::Ring> {
+    pub(super) fn rings(&self) -> impl Iterator<Item = &super::Ring> {
         self.files.values().filter_map(|known| if let What::Ring(ring) = &known.what { Some(&**ring) } else { None })
     }
 
