@@ -148,7 +148,9 @@ def panels():
     board.number("Errors", "Errors in a second, of all kinds.", f"sum({rate('agent_errors_total')})", "ops", [(None, "green"), (1e-9, "red")])
     board.number("Alive", "Processes with a living writer behind the endpoints that serve directories.", f'sum(telering_processes{{{ENDPOINT}, state="alive"}})', "none")
     board.number("Dead or unreadable", "Processes that ended without closing, and files that can't be read.", f'sum(telering_processes{{{ENDPOINT}, state=~"dead|unreadable|not_consumable"}})', "none", good_bad)
-    board.number("Targets down", "Endpoints that Prometheus can't reach.", f"count(up{{{ENDPOINT}}} == 0) or vector(0)", "none", good_bad)
+    # A Prometheus scrapes much else: `up` alone would count all of it.
+    down = f"count(up{{{ENDPOINT}}} == 0 and on (job, instance) group by (job, instance) (last_over_time(agent_tx_last_bytes{{{ENDPOINT}}}[1d]))) or vector(0)"
+    board.number("Targets down", "Endpoints that Prometheus can't reach, of those that had agents within a day.", down, "none", good_bad)
 
     board.row("Throughput")
     board.lines("Written", "Bytes written in a second. Only the initiator of a transfer records it.", ranks("agent_tx_bytes_total"), "Bps")
