@@ -131,7 +131,7 @@ class Dashboard:
 
     def table(self, title, text, expression, width=12):
         options = {"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"], "fields": ""}}
-        hide = [{"id": "organize", "options": {"excludeByName": {"Time": True, "__name__": True}, "indexByName": {}, "renameByName": {}}}]
+        hide = [{"id": "organize", "options": {"excludeByName": {"Time": True, "__name__": True}, "indexByName": {}, "renameByName": {"Value": "series"}}}]
         once = {"format": "table", "instant": True, "range": False}
         self.panel("table", title, text, {"": expression}, "none", width, 8, options, target=once)
         self.panels[-1]["transformations"] = hide
@@ -188,7 +188,8 @@ def panels():
     board.lines("Memory registered", "Registered and not deregistered. After a restart with stable labels: of all runs together.", kept, "bytes")
     churn = {"registered " + LEGEND: ranks("agent_memory_registered_total"), "deregistered " + LEGEND: ranks("agent_memory_deregistered_total")}
     board.lines("Registering", "Bytes registered and deregistered in a second. Steady work reuses its registrations.", churn, "Bps")
-    board.table("Versions", "What runs where.", f"telering_build_info{{{ENDPOINT}}}")
+    versions = f"count by (job, instance, hostname, writer) (telering_build_info{{{WHERE}}})"
+    board.table("Versions", "What runs where, and for how many agents (with stable labels: ranks).", versions)
     return board.panels
 
 

@@ -283,7 +283,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, default_value_t = Labels::Full)]
     pub(crate) labels: Labels,
 
-    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Once they are in any case.
+    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Whatever it is, they are shown once.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::commands::serve::ttl)]
     pub(crate) ttl: std::time::Duration,
 
