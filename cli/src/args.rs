@@ -267,6 +267,9 @@ Examples:
   telering serve /dev/shm/telemetry --ttl 5m --remove-dead
   telering serve /dev/shm/telemetry --once | grep agent_errors_total
 
+Environment: NIXL_TELEMETRY_HISTOGRAM_BUCKETS_US, as the engines have it, gives the histograms of NIXL's rings
+their bounds.
+
 Exit status: 0 ended by SIGTERM or Ctrl-C, or --once is done; 2 the address or the directory can't be used.")]
 pub(crate) struct ServeArguments {
     /// Directory of telemetry files. One that is not there yet is waited for.
