@@ -196,3 +196,32 @@ fn numbers_that_nobody_saw_are_noticed() {
     assert_eq!((page.number(TX, &[]), missed(&page)), (1, 1));
     assert_eq!(missed(&scrape(&mut directory)), 1);
 }
+
+#[test]
+fn two_processes_that_can_not_be_told_apart_are_both_there() {
+    use telering::core::image::{Identity, ImagePlan, PartSet};
+    use telering::core::layout::image::TimeBase;
+    use telering::core::sync::{AtomicU64, Ordering};
+    let scene = tempfile::tempdir().unwrap();
+    // Two containers that started in one moment, each with a process 1. Both are dead by now.
+    let now_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64;
+    for (name, instance) in [("one", 11), ("one@1", 12), ("one@1@2", 13)] {
+        let plan = ImagePlan::new(64, PartSet::ALL, TimeBase::Unix).unwrap();
+        let memory: Vec<AtomicU64> = (0..plan.words()).map(|_| AtomicU64::new(0)).collect();
+        let identity =
+            Identity { agent: "one", hostname: "h", boot_id: [7; 16], pid: 1, process_start: 5, ..Identity::default() };
+        plan.format(&memory, true, instance, now_us, &identity, &[10]).unwrap();
+        let bytes: Vec<u8> = memory.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        std::fs::write(scene.path().join(name), bytes).unwrap();
+    }
+    let mut directory = Directory::new(scene.path(), DirectoryOptions::default());
+    for _ in 0..2 {
+        let page = scrape(&mut directory);
+        assert_eq!((page.0[TX].lines.len(), page.values_of("file_instance").len()), (3, 2));
+        assert_eq!(processes(&page, "foreign"), 0);
+        std::fs::rename(scene.path().join("one@1"), scene.path().join("another")).unwrap();
+        let page = scrape(&mut directory);
+        assert_eq!((page.0[TX].lines.len(), page.values_of("file_instance").len()), (3, 2), "under another name");
+        std::fs::rename(scene.path().join("another"), scene.path().join("one@1")).unwrap();
+    }
+}

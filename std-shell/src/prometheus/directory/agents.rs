@@ -65,14 +65,13 @@ impl Directory {
         let Some(other) = self.agents.get(&image.agent).filter(|other| *other != name).cloned() else { return true };
         let Some(held) = self.files.get(&other).and_then(|known| known.what.image()) else { return true };
         if open.stamp(&other).is_ok_and(|now| now.inode == held.stamp.inode) {
+            if held.instance() != image.instance() {
+                // Two containers that started in one moment, each with a process 1, or two libraries in one process.
+                image.agent = Agent::of_file(image.instance());
+                return self.comes_first(open, name, image);
+            }
             let is_link = held.stamp.inode == image.stamp.inode;
             let lives = is_held(open, &other).unwrap_or_else(|_| held.liveness.is_alive());
-            let is_of_another = held.instance() != image.instance();
-            if !is_link && is_of_another && lives && image.liveness.is_alive() {
-                // Two libraries in one process, each with its own first agent.
-                image.agent = Agent::of_file(image.instance());
-                return true;
-            }
             if is_link || (lives, held.progress()) >= (image.liveness.is_alive(), image.progress()) {
                 return false;
             }

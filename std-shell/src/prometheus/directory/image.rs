@@ -90,9 +90,9 @@ impl Image {
         self.head.instance
     }
 
-    /// Of two images of one agent that nobody writes, the one with more of this counts.
-    pub(super) fn progress(&self) -> (u64, u64) {
-        (self.head.created_us, self.sample.metrics.generation)
+    /// Of two copies that nobody writes, the one with more of this counts.
+    pub(super) fn progress(&self) -> u64 {
+        self.sample.metrics.generation
     }
 
     /// Reads the numbers. `file` was opened a moment ago and is closed soon: the lock that is asked for on it goes
