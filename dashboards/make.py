@@ -131,7 +131,7 @@ class Dashboard:
 
     def table(self, title, text, expression, width=12):
         options = {"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"], "fields": ""}}
-        hide = [{"id": "organize", "options": {"excludeByName": {"Time": True, "__name__": True}, "indexByName": {}, "renameByName": {}}}]
+        hide = [{"id": "organize", "options": {"excludeByName": {"Time": True, "__name__": True}, "indexByName": {}, "renameByName": {"Value": "series"}}}]
         once = {"format": "table", "instant": True, "range": False}
         self.panel("table", title, text, {"": expression}, "none", width, 8, options, target=once)
         self.panels[-1]["transformations"] = hide
@@ -148,7 +148,9 @@ def panels():
     board.number("Errors", "Errors in a second, of all kinds.", f"sum({rate('agent_errors_total')})", "ops", [(None, "green"), (1e-9, "red")])
     board.number("Alive", "Processes with a living writer behind the endpoints that serve directories.", f'sum(telering_processes{{{ENDPOINT}, state="alive"}})', "none")
     board.number("Dead or unreadable", "Processes that ended without closing, and files that can't be read.", f'sum(telering_processes{{{ENDPOINT}, state=~"dead|unreadable|not_consumable"}})', "none", good_bad)
-    board.number("Targets down", "Endpoints that Prometheus can't reach.", f"count(up{{{ENDPOINT}}} == 0) or vector(0)", "none", good_bad)
+    # A Prometheus scrapes much else: `up` alone would count all of it.
+    down = f"count(up{{{ENDPOINT}}} == 0 and on (job, instance) group by (job, instance) (last_over_time(agent_tx_last_bytes{{{ENDPOINT}}}[1d]))) or vector(0)"
+    board.number("Targets down", "Endpoints that Prometheus can't reach, of those that had agents within a day.", down, "none", good_bad)
 
     board.row("Throughput")
     board.lines("Written", "Bytes written in a second. Only the initiator of a transfer records it.", ranks("agent_tx_bytes_total"), "Bps")
@@ -186,7 +188,8 @@ def panels():
     board.lines("Memory registered", "Registered and not deregistered. After a restart with stable labels: of all runs together.", kept, "bytes")
     churn = {"registered " + LEGEND: ranks("agent_memory_registered_total"), "deregistered " + LEGEND: ranks("agent_memory_deregistered_total")}
     board.lines("Registering", "Bytes registered and deregistered in a second. Steady work reuses its registrations.", churn, "Bps")
-    board.table("Versions", "What runs where.", f"telering_build_info{{{ENDPOINT}}}")
+    versions = f"count by (job, instance, hostname, writer) (telering_build_info{{{WHERE}}})"
+    board.table("Versions", "What runs where, and for how many agents (with stable labels: ranks).", versions)
     return board.panels
 
 

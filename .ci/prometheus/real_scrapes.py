@@ -58,16 +58,18 @@ class Scrapes(unittest.TestCase):
                 NIXL_TELEMETRY_MULTIPROC_DIR=cls.folder / "together", NIXL_TELEMETRY_PROMETHEUS_LOCAL="yes",
                 NIXL_TELEMETRY_PROMETHEUS_PORT=cls.ports["together"]) for rank in range(RANKS)
         ]  # fmt: skip
-        cls.prometheus = Prometheus({name: f"127.0.0.1:{port}" for name, port in cls.ports.items()})
+        # Whoever has a Prometheus scrapes other things too, and some are down.
+        jobs = cls.ports | {"other": free_port()}
+        cls.prometheus = Prometheus({name: f"127.0.0.1:{port}" for name, port in jobs.items()})
         cls.addClassCleanup(cls.prometheus.end)
         up = {name: ("up", "") for name in names}
-        wait_for("all targets are up", lambda: cls.prometheus.targets() == up)
+        wait_for("all targets are up", lambda: cls.ours() == up)
 
         # While data moves: what a target says, and what the dashboard asks.
         cls.pages = {name: get(f"http://127.0.0.1:{port}/metrics") for name, port in cls.ports.items()}
         time.sleep(SECONDS / 2)
         cls.midway = time.time()
-        cls.health = cls.prometheus.targets()
+        cls.health = cls.ours()
         ended = {name: [demo.finish() for demo in demos] for name, demos in cls.demos.items()}
         cls.told = {}
         for name, results in ended.items():
@@ -76,6 +78,10 @@ class Scrapes(unittest.TestCase):
                 trouble = [line for line in err.splitlines() if "is used by another agent of this name" not in line]
                 assert status == 0 and not any(trouble), f"a demo of {name} ended with {status}: {err}"
             cls.told[name] = [json.loads(out) for _, out, _ in results]
+
+    @classmethod
+    def ours(cls):
+        return {name: health for name, health in cls.prometheus.targets().items() if name in cls.ports}
 
     @classmethod
     def start(cls, arguments, **environment):
@@ -198,6 +204,14 @@ class Scrapes(unittest.TestCase):
             (_, value), = self.prometheus.query(expression, time=self.midway)
             made = sum(one["tx_requests"] + one["rx_requests"] for one in told) / SECONDS
             self.assertLess(abs(float(value) - made), 0.25 * made, f"{job}: {value} beside {made}")
+
+    def test_only_endpoints_of_agents_count_as_down(self):
+        board = dashboard.load()
+        panel = next(target["expr"] for title, target in dashboard.queries(board) if title == "Targets down")
+        expression = dashboard.substituted(panel, dashboard.all_selected(board))
+        self.assertEqual(self.prometheus.number(expression, time=self.midway), 0)
+        # By now the demos have ended, and with them the endpoints of their own.
+        wait_for("both are down", lambda: self.prometheus.number(expression) == 2)
 
     def test_no_alert_fires_while_all_is_well(self):
         history = self.prometheus.query('max_over_time(ALERTS{alertstate="firing"}[5m])', time=self.midway)

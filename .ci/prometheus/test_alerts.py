@@ -12,6 +12,12 @@ FOLDER = ROOT / "dashboards"
 
 ENDED = '          unless on (job, instance) sum by (job, instance) (telering_processes{state=~"alive|ring"}) == 0\n'
 
+RESTARTED = "          unless sum by (job, instance, hostname, local_rank) (increase(agent_started_total[10m])) > 0\n"
+STOPPED = (
+    "          unless (\n            sum by (job, instance, hostname, local_rank) (agent_stopped_total)\n"
+    "            >= sum by (job, instance, hostname, local_rank) (agent_started_total)\n          ) > 0\n"
+)
+
 # What a rule must not be: (what is changed, into what, part of the name of a test that must fail).
 WRONG = [
     # Firing when it must not.
@@ -29,7 +35,10 @@ WRONG = [
     ("max_over_time(telering_processes{state=\"dead\"}[5m]) > 0", "max_over_time(telering_processes{state=\"dead\"}[1h]) > 0", "a process that died"),
     ('|not_consumable"}) > 0\n        for: 2m', '|not_consumable"}) > 0', "files that stay unreadable"),
     ('"unreadable|not_consumable"', '"unreadable|not_consumable|foreign"', "files that stay unreadable"),
-    ("telering_directory_readable == 0\n        for: 1m", "telering_directory_readable == 0", "a directory that can't be listed"),
+    ("telering_directory_readable offset 15m == 0)\n        for: 1m", "telering_directory_readable offset 15m == 0)", "a directory that can't be listed"),
+    (" and max_over_time(telering_directory_readable[15m]) == 1)", ")", "a directory that can't be listed"),
+    (RESTARTED, "", "ranks with stable labels"),
+    (STOPPED, "", "ranks with stable labels"),
     ("increase(telering_ring_rivals_total[5m]) > 0", "telering_ring_rivals_total > 0", "two consumers"),
     ("(rate(agent_xfer_time_us_bucket[5m]))", "(agent_xfer_time_us_bucket)", "a rank that got slow"),
     ("histogram_quantile(0.99,", "histogram_quantile(0.999,", "a rank that got slow"),
@@ -43,7 +52,11 @@ WRONG = [
     ("          or sum by (job, instance, hostname, local_rank) (increase(agent_telemetry_events_dropped_total[5m])) > 0\n", "", "lost events are told"),
     ("max_over_time(telering_processes{state=\"dead\"}[5m]) > 0", "telering_processes{state=\"dead\"} > 0", "a process that died"),
     ('"unreadable|not_consumable"', '"unreadable"', "files that stay unreadable"),
-    ("telering_directory_readable == 0", "telering_directory_readable > 1", "a directory that can't be listed"),
+    ("(telering_directory_readable == 0", "(telering_directory_readable > 1", "a directory that can't be listed"),
+    ("telering_directory_readable offset 15m == 0)", "telering_directory_readable offset 15m > 1)", "a directory that can't be listed"),
+    ("(increase(agent_started_total[10m])) > 0", "(agent_started_total) > 0", "until it counts as idle"),
+    ("(increase(agent_started_total[10m])) > 0", "(increase(agent_started_total[1h])) > 0", "ranks with stable labels"),
+    (STOPPED, STOPPED.replace(">= ", "<= ").replace(") > 0", ") >= 0"), "until it counts as idle"),
     ("increase(telering_ring_rivals_total[5m]) > 0", "increase(telering_ring_rivals_total[5m]) > 9", "two consumers"),
     (") > 1000000", ") > 9000000", "a rank that got slow"),
 ]

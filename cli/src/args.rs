@@ -253,8 +253,9 @@ pub(crate) struct CleanArguments {
 ///
 /// One endpoint for any number of processes. Files of telering keep their totals themselves, also when their process is
 /// dead, and are only read. NIXL's own rings keep none: serve takes the events out of them ("consumes") and adds them
-/// up for as long as it runs, so nobody else may consume them meanwhile, a second serve included; it needs write
-/// permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever removed.
+/// up for as long as it runs, so nobody else may consume them meanwhile (a second serve leaves them to the first); it
+/// needs write permission for them. Rings that it may not consume are named once and counted. Nothing of NIXL's is ever
+/// removed.
 ///
 /// Pages are at /metrics, in the text format 0.0.4; /healthz says whether it runs. What each metric means stands in
 /// docs/prometheus.md and docs/serve.md.
@@ -265,6 +266,9 @@ Examples:
   telering serve /dev/shm/telemetry --listen '[::]:9464' --labels stable
   telering serve /dev/shm/telemetry --ttl 5m --remove-dead
   telering serve /dev/shm/telemetry --once | grep agent_errors_total
+
+Environment: NIXL_TELEMETRY_HISTOGRAM_BUCKETS_US, as the engines have it, gives the histograms of NIXL's rings
+their bounds.
 
 Exit status: 0 ended by SIGTERM or Ctrl-C, or --once is done; 2 the address or the directory can't be used.")]
 pub(crate) struct ServeArguments {
@@ -282,7 +286,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, default_value_t = Labels::Full)]
     pub(crate) labels: Labels,
 
-    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Once they are in any case.
+    /// How long the last numbers of an agent that is gone are shown: `30s`, `5m`. Whatever it is, they are shown once.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::commands::serve::ttl)]
     pub(crate) ttl: std::time::Duration,
 

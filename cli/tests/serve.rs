@@ -171,3 +171,27 @@ fn a_ring_of_nixl_is_consumed_and_never_removed() {
     assert_eq!((bytes[0..8].to_vec(), bytes.len()), (bytes[8..16].to_vec(), 40 + 64 * 16));
     assert_eq!(serve.end("-TERM").0, Some(0));
 }
+
+#[test]
+fn the_histograms_of_a_ring_have_the_bounds_that_engines_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |list: &str| {
+        std::fs::write(dir.path().join("initiator"), nixl_ring(64, &[(6, 70), (6, 71), (6, 5000)])).unwrap();
+        let mut command = telering();
+        command.arg("serve").arg(dir.path()).args(["--listen", "127.0.0.1:0"]);
+        command.env("NIXL_TELEMETRY_HISTOGRAM_BUCKETS_US", list).env("NIXL_TELEMETRY_ENABLE", "?");
+        let serve = Serve::of(command);
+        let page = serve.page();
+        let (status, err) = serve.end("-TERM");
+        assert_eq!(status, Some(0));
+        let bucket = "agent_xfer_time_us_bucket{";
+        (page.lines().filter(|line| line.starts_with(bucket)).map(str::to_owned).collect::<Vec<_>>(), err)
+    };
+    let (buckets, err) = page("70, 900");
+    assert!(err.is_empty(), "{err}");
+    let ends = [r#"le="70"} 1"#, r#"le="900"} 2"#, r#"le="+Inf"} 3"#];
+    assert!(buckets.len() == 3 && buckets.iter().zip(ends).all(|(line, end)| line.ends_with(end)), "{buckets:?}");
+    let (buckets, err) = page("70, 60");
+    assert_eq!((buckets.len(), err.lines().count()), (19, 1), "{err}");
+    assert!(err.contains("NIXL_TELEMETRY_HISTOGRAM_BUCKETS_US") && err.contains("60"), "{err}");
+}

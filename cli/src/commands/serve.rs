@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use telering::config::Config;
 use telering::prometheus::{Directory, DirectoryOptions, LabelSet, Service};
 
 use super::Outcome;
@@ -56,6 +57,7 @@ pub(super) fn run(arguments: ServeArguments) -> anyhow::Result<Outcome> {
     };
     options.ttl = arguments.ttl;
     options.consume = !arguments.once;
+    options.bounds = bounds();
     let mut served = Directory::new(directory, options);
     if arguments.once {
         anyhow::ensure!(is_there, "cannot read the directory {shown}: there is none");
@@ -82,6 +84,14 @@ pub(super) fn run(arguments: ServeArguments) -> anyhow::Result<Outcome> {
     let _ = signalled.read(&mut [0]);
     drop(service);
     Ok(Outcome::Done)
+}
+
+/// The bounds of the histograms that are made of the events in NIXL's rings: the variable that gives engines theirs.
+fn bounds() -> Vec<u64> {
+    let lookup = |name: &str| name.ends_with("_HISTOGRAM_BUCKETS_US").then(|| std::env::var_os(name)).flatten();
+    let (config, warnings) = Config::from_lookup(lookup, Vec::new());
+    warnings.iter().for_each(|warning| terminal::complain(format_args!("{}", warning.message)));
+    config.histogram_bounds
 }
 
 /// Whether there is a directory to be read.

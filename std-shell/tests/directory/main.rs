@@ -6,6 +6,7 @@
 mod images;
 #[path = "../material/mod.rs"]
 mod material;
+mod moves;
 mod odd;
 #[path = "../prometheus/page.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

@@ -104,6 +104,59 @@ fn a_second_consumer_is_noticed_and_named_once() {
 }
 
 #[test]
+fn of_two_who_serve_a_directory_the_second_leaves_rings_to_the_first_until_it_ends() {
+    let scene = tempfile::tempdir().unwrap();
+    let path = scene.path().join("agent");
+    let mut file = NixlFile::new(NixlLayout::L4, 64);
+    file.push(0, 5);
+    file.write_to(&path);
+    let heard = Heard::default();
+    let mut first = Directory::new(scene.path(), DirectoryOptions::default());
+    let mut second = Directory::new(scene.path(), with(|options| options.warner = heard.warner()));
+    assert_eq!(scrape(&mut first).number(TX, &[]), 5);
+    for value in 1..=3 {
+        reread(&mut file, &path);
+        file.push(0, value);
+        // In its place, as a producer does.
+        std::fs::write(&path, &file.bytes).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let page = scrape(&mut second);
+        assert_eq!((page.value(TX, &[]), processes(&page, "not_consumable")), (None, 1));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        scrape(&mut first);
+    }
+    assert_eq!(scrape(&mut first).number(TX, &[]), 11);
+    let said = heard.take();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("left alone until that one ends"), "{said:?}");
+    drop(first);
+    reread(&mut file, &path);
+    file.push(0, 100);
+    std::fs::write(&path, &file.bytes).unwrap();
+    let page = scrape(&mut second);
+    assert_eq!((page.number(TX, &[]), processes(&page, "ring")), (100, 1), "what came after the first one ended");
+    assert_eq!(page.number("telering_ring_rivals_total", &[]), 0);
+}
+
+#[test]
+fn rings_whose_names_are_no_text_are_there_and_apart() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let scene = tempfile::tempdir().unwrap();
+    let names: [&[u8]; 4] = [b"a\xff", b"a\xfe", "a\u{fffd}".as_bytes(), b"a\"\n\\"];
+    for (name, value) in names.into_iter().zip([1, 10, 100, 1000]) {
+        let mut file = NixlFile::new(NixlLayout::L4, 64);
+        file.push(0, value);
+        file.write_to(&scene.path().join(std::ffi::OsStr::from_bytes(name)));
+    }
+    let page = scrape(&mut Directory::new(scene.path(), DirectoryOptions::default()));
+    let mut values: Vec<_> = page.0[TX].lines.iter().map(|(_, _, value)| value.as_str()).collect();
+    values.sort_unstable();
+    assert_eq!(values, ["1", "10", "100", "1000"]);
+    assert_eq!(page.values_of("agent_name"), ["a\u{fffd}", "a\"\n\\"].into());
+    assert_eq!(page.values_of("file_instance"), ["61ff", "61fe"].into());
+}
+
+#[test]
 fn events_of_unknown_types_are_counted_and_never_mistaken() {
     let scene = tempfile::tempdir().unwrap();
     let mut file = NixlFile::new(NixlLayout::L4, 64);

@@ -5,12 +5,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 use telering::prometheus::LabelSet;
 
-fn stable(directory: &Path) -> Directory {
+pub(crate) fn stable(directory: &Path) -> Directory {
+    stable_for(directory, Duration::from_millis(50))
+}
+
+pub(crate) fn stable_for(directory: &Path, ttl: Duration) -> Directory {
     Directory::new(
         directory,
         with(|options| {
             options.labels = LabelSet::Stable;
-            options.ttl = Duration::from_millis(50);
+            options.ttl = ttl;
         }),
     )
 }

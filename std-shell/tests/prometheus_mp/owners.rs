@@ -102,6 +102,34 @@ fn exporter_leftover_lock_file_is_not_a_second_owner() {
     assert_eq!(heard.all(), [""; 0]);
 }
 
+#[test]
+fn a_lock_that_was_removed_with_its_directory_is_taken_anew_and_elects_again() {
+    let scene = tempfile::tempdir().unwrap();
+    let directory = scene.path().join("job");
+    let port = free_port();
+    let job = Job::new(&directory, port);
+    let mut owner = job.start(0);
+    assert_eq!(owner.ready(), [""; 0]);
+    let lock = directory.join(format!(".telering-owner.127.0.0.1:{port}.lock"));
+    for _ in 0..2 {
+        std::fs::remove_dir_all(&directory).unwrap();
+        // The owner's next flush makes the directory, and soon after that the lock is there and held.
+        let is_held = || std::fs::File::open(&lock).is_ok_and(|file| file.try_lock_shared().is_err());
+        eventually("the lock is held anew", Duration::from_secs(20), || {
+            owner.move_bytes(1);
+            is_held()
+        });
+    }
+    let heard = Heard::default();
+    let writer = member("writer", &directory).prometheus_port(port).on_warning(heard.ear()).build();
+    move_bytes(&writer, 3);
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!((writer.prometheus_address(), heard.all()), (None, Vec::new()), "a second owner");
+    owner.talking.kill();
+    eventually("the writer serves", Duration::from_secs(2), || writer.prometheus_address().is_some());
+    assert_eq!(scrape(local(port)).number(TX, &[("agent_name", "writer")]), 3);
+}
+
 /// What stands under the lock file's name has no say in whether this process serves.
 fn serves_in_spite_of(lock: impl FnOnce(&Path), said: &str) {
     let scene = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::list::Open;
-use super::{Directory, Known, What};
+use super::{Directory, Known, LabelSet, What};
 use crate::file::clean;
 use crate::file::probe::Inode;
 
@@ -22,7 +22,7 @@ impl Directory {
             now.saturating_duration_since(when) < LIST_AGAIN && open.changed().is_ok_and(|changed| changed == stamp)
         });
         if !is_as_listed && self.options.consume {
-            self.find_rings(&open);
+            self.find_new(&open);
         }
         let due: Vec<OsString> =
             self.files.iter().filter(|(_, known)| known.is_due(now)).map(|(name, _)| name.clone()).collect();
@@ -38,15 +38,22 @@ impl Directory {
         next.min().unwrap_or(now + LIST_AGAIN).clamp(now + Duration::from_millis(5), now + Duration::from_millis(100))
     }
 
-    /// Looks at names that weren't there, and at those whose file wasn't finished.
-    fn find_rings(&mut self, open: &Open) {
+    /// Looks at names that weren't there, at those whose file wasn't finished, and for sums that go on at those that
+    /// another file has by now: of an agent that lives between two pages nothing must be missed.
+    fn find_new(&mut self, open: &Open) {
         let times = self.times();
         self.list(open, times.now);
         let entries = std::mem::take(&mut self.entries);
         for entry in &entries {
             let wanted = match self.files.get(&entry.name) {
                 None => true,
-                Some(known) => matches!(known.what, What::Unfinished | What::Unreadable | What::Shut(_)),
+                Some(known) => match &known.what {
+                    What::Unfinished | What::Unreadable | What::Locked | What::Shut(_) => true,
+                    What::Image(image) if self.options.labels == LabelSet::Stable => {
+                        open.stamp(&entry.name).is_ok_and(|now| now.inode != image.stamp.inode)
+                    }
+                    _ => false,
+                },
             };
             if wanted && entry.is_file {
                 self.look_at(open, entry, &times);

@@ -15,10 +15,33 @@ use crate::reader::{Identity, Liveness};
 /// A heartbeat may be this much ahead of this clock: another processor wrote it.
 const AHEAD_US: u64 = 1_000_000;
 
+/// What tells an agent from all others, whatever file it writes into.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Agent {
+    /// Boot, process id, start of the process; the number of the agent there, and its name.
+    OfProcess([u8; 16], u64, u64, u64, String),
+    /// One that doesn't say of which process it is, by its image.
+    OfFile(u64),
+}
+
+impl Agent {
+    pub(super) fn of_file(instance: u64) -> Agent {
+        Agent::OfFile(instance)
+    }
+
+    fn of(who: &Identity, instance: u64) -> Agent {
+        if who.process_start == 0 || who.boot_id == [0; 16] {
+            return Agent::OfFile(instance);
+        }
+        Agent::OfProcess(who.boot_id, who.pid, who.process_start, who.agent_instance, who.agent.clone())
+    }
+}
+
 /// What is known of an image between two scrapes.
 pub(super) struct Image {
     pub(super) stamp: Stamp,
     head: Head,
+    pub(super) agent: Agent,
     pub(super) identity: Identity,
     /// The last numbers that were whole.
     pub(super) sample: Sample,
@@ -49,6 +72,7 @@ impl Image {
     pub(super) fn new(stamp: Stamp, head: Head) -> Image {
         Image {
             stamp,
+            agent: Agent::of_file(head.instance),
             head,
             identity: Identity::default(),
             sample: Sample::default(),
@@ -66,6 +90,11 @@ impl Image {
         self.head.instance
     }
 
+    /// Of two copies that nobody writes, the one with more of this counts.
+    pub(super) fn progress(&self) -> u64 {
+        self.sample.metrics.generation
+    }
+
     /// Reads the numbers. `file` was opened a moment ago and is closed soon: the lock that is asked for on it goes
     /// with it.
     pub(super) fn look(&mut self, file: &File, stamp: Stamp, buffer: &mut Vec<u8>, times: &Times) -> Look {
@@ -79,6 +108,7 @@ impl Image {
         let Ok(Some(tail)) = tail::read(file, stamp.len, &self.head, buffer) else { return Look::Other };
         if first {
             self.identity = tail.identity().ok().flatten().unwrap_or_default();
+            self.agent = Agent::of(&self.identity, self.head.instance);
             self.sample.start_us = Some(self.head.created_us).filter(|&us| us > 0);
             self.sample.writer.clone_from(&self.identity.writer);
         }

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use super::image::{Image, Look};
 use super::list::{Entry, Open, Stamp};
 use super::ring::{self, Ring};
-use super::{Directory, Known, LabelSet, Times, What};
-use crate::file::name::FileName;
-use crate::prometheus::Labels;
+use super::{Directory, Known, LabelSet, Times, What, sums};
+use crate::prometheus::{Labels, Sample};
 use crate::reader::{OpenError, Refused, Shown, tail};
 
 /// Looks at rings in a second at the most.
@@ -75,17 +74,7 @@ impl Directory {
             _ => {}
         }
         match tail::kind(&file, stamp.len) {
-            Ok(tail::Kind::Image(head)) => {
-                let mut image = self.remembered(head.instance).unwrap_or_else(|| Box::new(Image::new(stamp, head)));
-                image.stamp = stamp;
-                match image.look(&file, stamp, &mut self.buffer, times) {
-                    Look::Same => {
-                        self.label(name, &mut image);
-                        self.counted(image)
-                    }
-                    Look::Other => What::Unfinished,
-                }
-            }
+            Ok(tail::Kind::Image(head)) => self.new_image(open, name, &file, stamp, head, times),
             Ok(tail::Kind::Other) => self.new_ring(open, name, times),
             Err(refused) => self.refused(name, refused),
         }
@@ -93,11 +82,9 @@ impl Directory {
 
     /// Gives an image its labels. Where another one has them (two containers on one host, each with a process 1) it
     /// gets one more, so that both are there and apart.
-    fn label(&mut self, name: &OsStr, image: &mut Image) {
+    pub(super) fn label(&mut self, name: &OsStr, image: &mut Image) {
         if image.identity.agent.is_empty() {
-            let name = name.to_string_lossy();
-            let parsed = FileName::parse(&name).map(|parsed| parsed.agent().to_owned());
-            image.identity.agent = parsed.unwrap_or_else(|| name.into_owned());
+            image.identity.agent = super::agents::name_of(name);
         }
         if self.options.labels == LabelSet::Stable {
             image.sample.labels = image.stable_labels();
@@ -111,24 +98,24 @@ impl Directory {
         image.sample.labels = labels;
     }
 
-    fn remembered(&mut self, instance: u64) -> Option<Box<Image>> {
-        let place = self.gone_images.iter().position(|image| image.instance() == instance)?;
-        self.gone_images.remove(place).map(Box::new)
-    }
-
     /// Adds what an image's numbers grew to the sums.
-    fn counted(&mut self, mut image: Box<Image>) -> What {
+    pub(super) fn counted(&mut self, mut image: Box<Image>) -> What {
         if self.options.labels == LabelSet::Stable && !(image.expired && image.added.is_none()) {
-            let is_new = image.added.as_ref().is_none_or(|added| *added != image.sample);
-            if is_new {
-                self.sums.add(&image.stable_labels(), image.added.as_ref(), &image.sample);
-                image.added = Some(image.sample.clone());
-            }
+            self.add(&mut image);
         }
         if image.expired {
             self.taken.remove(&image.sample.labels);
         }
         What::Image(image)
+    }
+
+    pub(super) fn add(&mut self, image: &mut Image) {
+        // An old copy may stand for an agent for a while: what it lacks must not be added again later.
+        let is_new = |added: &Sample| *added != image.sample && sums::events(added) <= sums::events(&image.sample);
+        if image.added.as_ref().is_none_or(is_new) {
+            self.sums.add(&image.stable_labels(), image.added.as_ref(), &image.sample);
+            image.added = Some(image.sample.clone());
+        }
     }
 
     fn new_ring(&mut self, open: &Open, name: &OsStr, times: &Times) -> What {
@@ -151,12 +138,16 @@ impl Directory {
             Ok(None) => return What::Foreign,
             Err(error) => return self.refused(name, Refused::NeedsWrite(error)),
         };
-        let (gone, options, hostname) = (&mut self.gone_rings, &self.options, &self.hostname);
-        let sums = || match gone.iter().position(|(other, _)| other == name).and_then(|place| gone.remove(place)) {
-            Some((_, sums)) => sums,
-            None => ring::Sums::new(ring::labels(hostname, name), &options.bounds, times.now_us),
+        let claimed = self.rings().filter(|ring| ring.is_claimed()).count();
+        let claim = if claimed < claims_max() { ring::claim(&file) } else { Ok(None) };
+        let Ok(claim) = claim else {
+            self.told.claimed(&self.options.warner, &self.path.join(name));
+            return What::Locked;
         };
-        match Ring::new(&file, stamp, sums, times.now) {
+        let (gone, options, hostname) = (&mut self.gone, &self.options, &self.hostname);
+        let new = || ring::Sums::new(ring::labels(hostname, name), &options.bounds, times.now_us);
+        let sums = || gone.take_ring(name).unwrap_or_else(new);
+        match Ring::new(&file, stamp, claim, sums, times.now) {
             Ok(ring) => self.visit_open(name, Box::new(ring), &file, stamp, times.now),
             Err(refused) => self.refused(name, refused),
         }
@@ -226,6 +217,12 @@ impl Directory {
     }
 }
 
-fn is_of_this_user(stamp: &Stamp) -> bool {
+/// Rings that are claimed at the most: each claim takes a descriptor, and others of this process need theirs.
+fn claims_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
+}
+
+pub(super) fn is_of_this_user(stamp: &Stamp) -> bool {
     stamp.uid == rustix::process::geteuid().as_raw()
 }

@@ -9,15 +9,19 @@
 //! | [`list`](self) | names, and opening them |
 //! | [`look`](self) | one name at one look |
 //! | [`image`](self) | one image between two looks; how long it is published |
+//! | [`agents`](self) | which file is which agent's |
 //! | [`ring`](self) | one of NIXL's rings: taking its events out and adding them up |
 //! | [`sums`](self) | sums that never step back, for stable labels |
+//! | [`gone`](self) | files that are gone, and may come back |
 //! | [`options`](self) | how a directory is looked at |
 //! | [`between`](self) | between two pages: emptying rings, removing what dead writers left |
 //! | [`page`](self) | all of it as one page |
 //! | [`told`](self) | saying once what is wrong with which file |
 //! | [`service`](self) | a directory behind a port: what `telering serve` and the exporter `prometheus_mp` share |
 
+mod agents;
 mod between;
+mod gone;
 mod image;
 mod list;
 mod look;
@@ -28,7 +32,7 @@ mod service;
 mod sums;
 mod told;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,16 +41,13 @@ use std::time::Instant;
 pub use options::{DirectoryOptions, LabelSet};
 pub use service::Service;
 
-use crate::file::name::FileName;
 use crate::reader::{Item, now_us};
-use image::{Image, Look};
+use gone::Gone;
+use image::{Agent, Image};
 use list::{Entry, Open, Stamp};
 use ring::Ring;
 use sums::Sums;
 use told::Told;
-
-/// Files that are remembered after they are gone, should they come back.
-const REMEMBERED: usize = 256;
 
 /// The telemetry files of a directory and what they said so far.
 ///
@@ -62,9 +63,11 @@ pub struct Directory {
     options: DirectoryOptions,
     files: HashMap<OsString, Known>,
     sums: Sums,
-    /// Numbers of images that are gone, by instance, and of rings, by name: the oldest first.
-    gone_images: VecDeque<Image>,
-    gone_rings: VecDeque<(OsString, ring::Sums)>,
+    gone: Gone,
+    /// The name whose image stands for an agent.
+    agents: HashMap<Agent, OsString>,
+    /// Agents that were alive at a look and gone at the next, with what they counted in between.
+    unheard: u64,
     /// Labels of the images that are published.
     taken: HashSet<super::Labels>,
     told: Told,
@@ -131,8 +134,9 @@ impl Directory {
             options,
             files: HashMap::new(),
             sums: Sums::default(),
-            gone_images: VecDeque::new(),
-            gone_rings: VecDeque::new(),
+            gone: Gone::default(),
+            agents: HashMap::new(),
+            unheard: 0,
             taken: HashSet::new(),
             told: Told::default(),
             hostname: who.hostname,
@@ -222,6 +226,7 @@ impl Directory {
         if self.trouble.as_ref().is_some_and(|error| error.kind() != io::ErrorKind::NotFound) {
             return;
         }
+        self.gone.there_are(self.files.len());
         let looks = self.looks;
         let gone: Vec<_> = self.files.extract_if(|_, known| known.look != looks).collect();
         for (name, known) in gone {
@@ -234,46 +239,21 @@ impl Directory {
     fn forget(&mut self, name: &OsStr, what: What) {
         match what {
             What::Image(mut image) => {
-                self.last_words(name, &mut image);
+                if self.options.labels == LabelSet::Stable {
+                    self.last_words(&mut image);
+                }
                 self.taken.remove(&image.sample.labels);
-                self.gone_images.push_back(*image);
+                if self.agents.get(&image.agent).is_some_and(|holder| holder == name) {
+                    self.agents.remove(&image.agent);
+                }
+                self.gone.keep_image(*image);
             }
             What::Shut(before) => self.forget(name, *before),
             What::Ring(ring) => {
                 self.rivals += ring.rivals();
-                self.gone_rings.push_back((name.to_owned(), ring.sums));
+                self.gone.keep_ring(name, ring.sums);
             }
             _ => {}
-        }
-        while self.gone_images.len() > REMEMBERED {
-            self.gone_images.pop_front();
-        }
-        while self.gone_rings.len() > REMEMBERED {
-            self.gone_rings.pop_front();
-        }
-    }
-
-    /// A replaced image stays under its second link: its last numbers belong into the sum.
-    fn last_words(&mut self, name: &OsStr, image: &mut Image) {
-        if self.options.labels != LabelSet::Stable || image.expired {
-            return;
-        }
-        let Some(FileName::Visible { agent, .. }) = name.to_str().and_then(FileName::parse) else { return };
-        let (Ok(encoded), Ok(pid)) = (crate::file::name::encode(&agent), u32::try_from(image.identity.pid)) else {
-            return;
-        };
-        let Ok(open) = Open::new(&self.path) else { return };
-        let times = self.times();
-        for attempt in 1..=4 {
-            let hidden = crate::file::name::hidden(&encoded, pid, attempt);
-            let Ok(Some((file, stamp))) = open.file(OsStr::new(&hidden), false) else { continue };
-            if stamp.inode == image.stamp.inode
-                && matches!(image.look(&file, stamp, &mut self.buffer, &times), Look::Same)
-            {
-                self.sums.add(&image.stable_labels(), image.added.as_ref(), &image.sample);
-                image.added = Some(image.sample.clone());
-                return;
-            }
         }
     }
 }

@@ -29,6 +29,12 @@ const RIVALS: Family = Family {
     help: "Times that one of NIXL's own rings was found to have another consumer. Each event reaches one of the two only.",
 };
 
+const UNHEARD: Family = Family {
+    name: "telering_last_numbers_missed_total",
+    kind: Kind::Counter,
+    help: "Agents that were alive at one look and whose file was gone at the next: what they counted in between is in no sum.",
+};
+
 /// The states of [`PROCESSES`], in the order of the page.
 const STATES: [&str; 9] =
     ["alive", "closed", "dead", "expired", "ring", "not_consumable", "unfinished", "unreadable", "foreign"];
@@ -57,6 +63,9 @@ impl Directory {
         exposition.extra(READABLE, &Labels::new(), self.trouble.is_none().into());
         exposition.extra(TAKEN, &Labels::new(), self.taken_by_others);
         exposition.extra(RIVALS, &Labels::new(), rivals);
+        if self.options.labels == LabelSet::Stable {
+            exposition.extra(UNHEARD, &Labels::new(), self.unheard);
+        }
         // Writing to a String can't fail.
         let _ = exposition.write(page);
         drop(exposition);
@@ -67,7 +76,7 @@ impl Directory {
         }
     }
 
-    fn rings(&self) -> impl Iterator<Item = &super::Ring> {
+    pub(super) fn rings(&self) -> impl Iterator<Item = &super::Ring> {
         self.files.values().filter_map(|known| if let What::Ring(ring) = &known.what { Some(&**ring) } else { None })
     }
 
@@ -115,6 +124,15 @@ fn process(image: &Image) -> Option<Process> {
 }
 
 impl What {
+    /// The image, also one that can't be opened just now.
+    pub(super) fn image(&self) -> Option<&Image> {
+        match self {
+            What::Image(image) => Some(image),
+            What::Shut(before) => before.image(),
+            _ => None,
+        }
+    }
+
     /// The numbers to publish.
     fn sample(&self) -> Option<&crate::prometheus::Sample> {
         match self {

@@ -2,12 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use telering_core::names;
 use telering_core::snapshot::Total;
 
 use super::list::Stamp;
+use crate::file::fork::Descriptor;
+use crate::file::lock;
 use crate::prometheus::{Labels, Sample};
 use crate::reader::{
     DynamicMetric, Event, From, HistogramOf, Item, Metric, MetricsSnapshot, NixlRing, Refused, Trouble,
@@ -36,6 +40,8 @@ pub(super) struct Sums {
 /// A ring that is consumed.
 pub(super) struct Ring {
     pub(super) stamp: Stamp,
+    /// Tells others of telering that this ring has its consumer. NIXL knows no locks and notices nothing.
+    claim: Option<Descriptor>,
     ring: NixlRing,
     pub(super) sums: Sums,
     /// When it is looked at next, and how long it is left alone now.
@@ -111,7 +117,26 @@ fn add(total: &mut Total, value: u64, time: u64) {
 
 /// The labels of an agent of NIXL's that is known by its file alone.
 pub(super) fn labels(hostname: &str, name: &OsStr) -> Labels {
-    Labels::new().with("hostname", hostname).with("agent_name", name.to_string_lossy())
+    let labels = Labels::new().with("hostname", hostname);
+    match name.to_str() {
+        Some(name) => labels.with("agent_name", name),
+        // A label is text. What is lost of the name must not make two agents one.
+        None => labels
+            .with("agent_name", name.to_string_lossy())
+            .with("file_instance", name.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+/// Claims a ring, as long as the descriptor is open. `None` where locks don't work: then nobody can claim it.
+///
+/// # Errors
+/// Another process has claimed it.
+pub(super) fn claim(file: &File) -> Result<Option<Descriptor>, io::Error> {
+    match lock::own(file) {
+        Ok(()) => Ok(file.try_clone().ok().map(Descriptor::new)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 impl Ring {
@@ -119,9 +144,19 @@ impl Ring {
     ///
     /// # Errors
     /// What the file is instead.
-    pub(super) fn new(file: &File, stamp: Stamp, sums: impl FnOnce() -> Sums, now: Instant) -> Result<Ring, Refused> {
+    pub(super) fn new(
+        file: &File,
+        stamp: Stamp,
+        claim: Option<Descriptor>,
+        sums: impl FnOnce() -> Sums,
+        now: Instant,
+    ) -> Result<Ring, Refused> {
         let ring = NixlRing::open(file, From::Oldest, true)?;
-        Ok(Ring { stamp, ring, sums: sums(), due: now, pause: SHORTEST })
+        Ok(Ring { stamp, claim, ring, sums: sums(), due: now, pause: SHORTEST })
+    }
+
+    pub(super) fn is_claimed(&self) -> bool {
+        self.claim.is_some()
     }
 
     /// Times that another consumer was noticed.

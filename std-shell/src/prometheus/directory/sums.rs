@@ -61,6 +61,14 @@ fn add_total(sum: &mut Total, before: Option<&Total>, now: &Total) {
     }
 }
 
+/// How many events an agent's totals are made of.
+pub(super) fn events(sample: &Sample) -> u64 {
+    let counts = sample.metrics.entries.iter().map(|entry| entry.total.count);
+    let errors = sample.metrics.errors.iter().map(|(_, count)| *count);
+    let dynamic = sample.dynamic.iter().map(|dynamic| dynamic.total.count);
+    counts.chain(errors).chain(dynamic).fold(0, u64::wrapping_add)
+}
+
 impl Sums {
     /// Adds what an agent's numbers grew from `before`, what they were when they were last added, to `now`.
     pub(super) fn add(&mut self, labels: &Labels, before: Option<&Sample>, now: &Sample) {

@@ -14,6 +14,7 @@ const NAMED_MAX: usize = 64;
 pub(super) struct Told {
     files: HashSet<PathBuf>,
     rivals: HashSet<PathBuf>,
+    claimed: HashSet<PathBuf>,
 }
 
 impl Told {
@@ -34,6 +35,18 @@ impl Told {
             let message = format!(
                 "{}: another process takes events out of this ring too, so neither sees all of them. Let one process \
                  consume: end the other, or serve the directory once only",
+                Shown(path)
+            );
+            warner.warn(WarningKind::File, message);
+        }
+    }
+
+    /// Tells that a ring is left to the process that empties it already, the first time.
+    pub(super) fn claimed(&mut self, warner: &Warner, path: &Path) {
+        if first_time(&mut self.claimed, path) {
+            let message = format!(
+                "{}: another process of telering takes events out of this ring, so it is left alone until that one ends. \
+                 Serve the directory once, or read these numbers there",
                 Shown(path)
             );
             warner.warn(WarningKind::File, message);

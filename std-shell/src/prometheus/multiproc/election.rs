@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::file::fork::Descriptor;
 use crate::file::lock::{self, LockState};
-use crate::file::probe::is_of_this_user;
+use crate::file::probe::{Inode, is_of_this_user};
 use crate::reader::Shown;
 
 const PREFIX: &str = ".telering-owner.";
@@ -30,6 +30,14 @@ pub(super) enum Election {
 pub(super) struct Mandate {
     file: Descriptor,
     path: PathBuf,
+}
+
+impl Mandate {
+    /// Whether others who stand for election find this lock.
+    pub(super) fn is_in_place(&self) -> bool {
+        let ours = self.file.file().metadata().map(|metadata| Inode::of(&metadata));
+        matches!((ours, Inode::at(&self.path)), (Ok(ours), Ok(Some(there))) if ours == there)
+    }
 }
 
 impl Drop for Mandate {

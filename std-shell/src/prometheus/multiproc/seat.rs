@@ -21,6 +21,8 @@ use crate::warn::{Warner, WarningKind};
 
 /// How often a process that doesn't serve looks whether it may.
 const LOOK: Duration = Duration::from_millis(250);
+/// How often one who serves looks whether its lock is still the one that others find.
+const KEEP: Duration = Duration::from_millis(500);
 /// How long one waits that may and can't: the address is another program's.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -116,9 +118,23 @@ impl Shared {
             }
             let serves = state.serving.is_some();
             drop(state);
-            // Who serves never stands again.
-            pause = if serves { Duration::from_secs(3600) } else { self.stand() };
+            pause = if serves { self.keep() } else { self.stand() };
         }
+    }
+
+    /// Who serves goes on to do so. If somebody removed the lock file, or all of the directory, another process could
+    /// win an election that is none: then the lock of the new file is taken, as soon as it can be had.
+    fn keep(&self) -> Duration {
+        let Endpoint { directory, addresses, .. } = &self.endpoint;
+        let holds = |(_, mandate): &(Service, Option<Mandate>)| mandate.as_ref().is_some_and(Mandate::is_in_place);
+        let is_known = lock(&self.state).serving.as_ref().is_some_and(holds);
+        if !is_known && let Election::Won(mandate) = election::stand(directory, addresses) {
+            let mut state = lock(&self.state);
+            if let Some((_, held)) = &mut state.serving {
+                *held = Some(mandate);
+            }
+        }
+        KEEP
     }
 
     /// Stands for election, and serves if it is won. Returns when to try again.
