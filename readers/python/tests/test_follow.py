@@ -155,6 +155,30 @@ def test_the_command_prints_the_guides_block(path):
     assert failed.returncode == 1 and "cannot open it" in failed.stderr and failed.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+def test_an_output_that_takes_nothing_is_one_line_of_error_and_no_trace(path, form):
+    producer = Producer(path, 4096)
+    producer.push(4000)
+    command = f'"{sys.executable}" -m nixl_telemetry_reader --telemetry_path "{path}" --format {form}'
+    for out, status, wanted in ((">/dev/full", 1, "No space left"), (">&-", 1, "closed"), ("| head -1", 0, "")):
+        failed = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"{command} {out}"], capture_output=True, text=True,
+            env=dict(os.environ, PYTHONPATH=SOURCE), timeout=60,
+        )  # fmt: skip
+        assert failed.returncode == status and wanted in failed.stderr, failed
+        assert failed.stderr.count("\n") == (1 if wanted else 0), failed.stderr
+
+
+def test_names_are_printed_where_the_terminal_has_no_letters_for_them(path):
+    producer = Producer(path, 8)
+    producer.push(1, lambda position: (1, 7, "größer 😀".encode(), 1))
+    environment = dict(os.environ, PYTHONPATH=SOURCE, PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    command = [sys.executable, "-m", "nixl_telemetry_reader", "--telemetry_path", path]
+    out = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert out.returncode == 0 and "Event: gr\\xf6\\xdfer \\U0001f600\n" in out.stdout, out
+
+
 def test_the_example_follows_until_it_is_stopped(path):
     producer = Producer(path, 8)
     producer.push(1)

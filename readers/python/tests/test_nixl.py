@@ -193,8 +193,14 @@ def test_the_class_of_the_guide_consumes_nixls_own_rings_one_by_one(path):
     assert ring.positions()[1] == 1 and buffer.size() == 6 and not buffer.full()
     assert [buffer.pop().value for _ in range(6)] == list(range(2, 8))
     assert buffer.pop() is None and buffer.empty()
-    with pytest.raises(UnsupportedVersion, match="version 1 .*asked for 4"):
+    with pytest.raises(UnsupportedVersion, match=r"version 1 \(asked for 4\)"):
         SharedRingBuffer(path, version=4)
+    for no_number in ("1", b"1", 1.5):
+        with pytest.raises(TypeError):
+            SharedRingBuffer(path, version=no_number)
+    for no_path in (0, None, 1.5, bytearray(b"x")):
+        with pytest.raises(TypeError):
+            SharedRingBuffer(no_path)
 
 
 def test_the_class_of_the_guide_has_a_cursor_of_its_own_on_our_files(path):

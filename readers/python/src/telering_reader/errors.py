@@ -53,8 +53,10 @@ class UnsupportedVersion(TelemetryError):
     code = "unsupported_version"
     advice = "The file was left alone; update telering-reader"
 
-    def __init__(self, path: PathLike, found: str, known: str, advice: Optional[str] = None) -> None:
-        super().__init__(path, f"unsupported version {found} (known {known})")
+    def __init__(
+        self, path: PathLike, found: str, known: str, advice: Optional[str] = None, wanted: str = "known"
+    ) -> None:
+        super().__init__(path, f"unsupported version {found} ({wanted} {known})")
         self.found = found
         self.known = known
         self.advice = advice or self.advice
