@@ -1,7 +1,10 @@
 """Following a name through restarts, truncation, replacement; folders; texts."""
 
+import copy
+import errno
 import json
 import os
+import pickle
 import shutil
 import struct
 import subprocess
@@ -13,7 +16,27 @@ import pytest
 from conftest import HERE, ROOT
 from producer import NixlRing, Producer
 
-from telering_reader import CannotRead, Event, Lost, Reader, Reset, Resized, scan, text, transfers
+from telering_reader import (
+    CannotRead,
+    Changed,
+    Damaged,
+    Event,
+    Lost,
+    NeedsWrite,
+    NothingToConsume,
+    NotInLayout,
+    NotReady,
+    NotTelemetry,
+    Reader,
+    Reset,
+    Resized,
+    TelemetryError,
+    UnsupportedVersion,
+    WrongByteOrder,
+    scan,
+    text,
+    transfers,
+)
 
 SOURCE = str(HERE.parent / "src")
 
@@ -287,3 +310,35 @@ def test_only_four_events_of_one_moment_and_one_operation_are_a_transfer(path, s
     producer.push(1, lambda p: (300, 0, b"agent_memory_registered", 1))
     rows = Reader(path).transfers()
     assert rows == [(189, 200, "read", 12, 10, 11, "", "")] and rows.incomplete == incomplete
+
+
+def test_every_error_comes_through_to_another_process_as_it_is(path):
+    errors = [
+        NotTelemetry(path, "it is a folder"),
+        UnsupportedVersion(path, "5", "1 to 4"),
+        WrongByteOrder(path),
+        NotReady(path),
+        Damaged(path, "no"),
+        NeedsWrite(path, "read-only"),
+        NothingToConsume(path),
+        Resized(path, 3, 4),
+        Changed(Damaged(path, "no")),
+        NotInLayout(path, "no times"),
+    ]
+    with pytest.raises(CannotRead) as found:
+        Reader(path + "-none")
+    errors.append(found.value)
+    assert {type(error) for error in errors} | {TelemetryError} >= set(every_kind(TelemetryError))
+    for error in errors:
+        for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert (type(other), str(other), other.args, other.path) == (type(error), str(error), error.args, error.path)
+            assert (other.code, other.advice, other.reason) == (error.code, error.advice, error.reason)
+    gone = pickle.loads(pickle.dumps(errors[-1]))
+    assert (gone.errno, gone.strerror, gone.filename) == (errno.ENOENT, errors[-1].strerror, path + "-none")
+    assert pickle.loads(pickle.dumps(errors[7])).needed == 4
+
+
+def every_kind(kind):
+    for below in kind.__subclasses__():
+        yield below
+        yield from every_kind(below)

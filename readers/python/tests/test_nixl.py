@@ -154,6 +154,18 @@ def test_events_that_were_not_handed_over_stay_in_a_consumed_ring(path):
     assert [event.value for event in Reader(path)] == [0, 1, 2, 3, 4]
 
 
+def test_a_number_of_records_below_one_is_refused_and_moves_nothing(path):
+    ring = NixlRing(path, "L4", 8)
+    for value in range(3):
+        ring.push(value)
+    reader = Reader(path, consume=True)
+    assert len(reader.read(1)) == 1
+    for most in (0, -1, -5):
+        with pytest.raises(ValueError):
+            reader.read(most)
+    assert [event.value for event in reader] == [1, 2] and reader.lost == 0 and ring.positions()[1] == 3
+
+
 def test_another_consumer_is_noticed_as_a_loss(path):
     ring = NixlRing(path)
     for value in range(6):

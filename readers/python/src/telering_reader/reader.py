@@ -151,6 +151,8 @@ class Reader:
         Raises `Resized`, `Damaged`, `Changed` or `CannotRead` when the file went wrong under the reader. What was
         returned before stands.
         """
+        if most < 1:
+            raise ValueError(f"at most {most} records are none: ask for 1 or more")
         if self._waiting:
             waiting = list(self._waiting)
             self._waiting.clear()
