@@ -732,6 +732,8 @@ enum class Lock { held, free, unknown };
 class File {
 public:
     File(std::string path, bool write) : path_(std::move(path)) {
+        // The system would look at what stands before it, and find another file.
+        if (path_.find('\0') != std::string::npos) throw Error(ErrorKind::not_telemetry, path_, "not a telemetry file: a NUL is in no file's name");
         struct stat seen {};
         // Looked at before it is opened: opening a device can do things.
         if (::stat(path_.c_str(), &seen) != 0) fail("look at it");

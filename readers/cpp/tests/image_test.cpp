@@ -198,6 +198,14 @@ TEST_CASE("another instance in the same file is a reset, and a file being format
     EQUAL(reader.counts().events, 9U);
 }
 
+TEST_CASE("a name with a NUL in it is not that of the file whose name ends there") {
+    const Directory dir;
+    const std::string path = dir.put("agent", Image(4).filled(3).bytes);
+    std::string message;
+    EQUAL(test::kind_thrown([&] { Reader(path + '\0' + "more"); }, &message), "not_telemetry");
+    HOLDS(message.find("agent\\x00more") != std::string::npos);
+}
+
 TEST_CASE("what is no readable image is refused by its kind and left alone") {
     struct Damage {
         const char* kind;
