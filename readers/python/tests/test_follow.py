@@ -121,8 +121,9 @@ def test_a_folder_is_scanned_without_links_fifos_and_hidden_names(tmp_path):
     rows = transfers(folder)
     assert [(row.agent, row.rank) for row in rows] == [("a/x", "0"), ("b", "1")] * 2
     assert [row.end_us for row in rows] == sorted(row.end_us for row in rows)
-    with pytest.raises(CannotRead):
-        scan(tmp_path / "none")
+    for folder, kind in ((tmp_path / "none", CannotRead), ("a\0b", NotTelemetry)):
+        with pytest.raises(kind):
+            scan(folder)
 
 
 def test_a_symbolic_link_or_fifo_under_the_agents_name_never_harms_or_hangs(tmp_path):
