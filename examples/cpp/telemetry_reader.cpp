@@ -3,8 +3,10 @@
 //     telemetry_reader PATH          follows: through restarts of the agent, until Ctrl-C
 //     telemetry_reader --once PATH   stops at the end of what is there now
 //
-// What was lost is said on standard error. Status 1: the file can't be read; 2: wrong arguments.
+// What was lost is said on standard error. Status 1: the file can't be read, or the output can't be written;
+// 2: wrong arguments.
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "telering_reader.hpp"
@@ -82,7 +85,10 @@ int read(const std::string& path, bool once) {
             if (item->kind == telering::ItemKind::reset) since_boot = is_since_boot(follower.reader());
         }
     }
-    return std::cout.flush() ? 0 : 1;
+    // errno is that of the write that failed: nothing was called since. Whoever closed the pipe has seen enough.
+    if (std::cout.flush() || errno == EPIPE) return 0;
+    std::cerr << "telemetry_reader: cannot write the output: " << std::generic_category().message(errno) << '\n';
+    return 1;
 }
 
 }  // namespace

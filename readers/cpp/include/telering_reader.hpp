@@ -23,6 +23,9 @@
 #if __cplusplus < 201703L
 #error "telering_reader.hpp needs C++17"
 #endif
+#if !defined(__cpp_exceptions)
+#error "telering_reader.hpp needs exceptions: its errors are thrown"
+#endif
 
 #include <algorithm>
 #include <array>
@@ -520,7 +523,7 @@ inline const EventType* event_type(std::string_view name) noexcept {
 // The name of an event: UTF-8 without control characters, at most 32 bytes, never empty.
 class EventName {
 public:
-    EventName() noexcept { set("_"); }
+    EventName() noexcept = default;
 
     // A name as it stands in a file. Control characters become `_`; what is no UTF-8 ends it.
     static EventName of_file(std::string_view stored) noexcept {
@@ -562,8 +565,8 @@ private:
         std::memcpy(text_, text.data(), size_);
     }
 
-    char text_[32];
-    std::uint8_t size_;
+    char text_[32] = {'_'};
+    std::uint8_t size_ = 1;
 };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -729,6 +732,8 @@ enum class Lock { held, free, unknown };
 class File {
 public:
     File(std::string path, bool write) : path_(std::move(path)) {
+        // The system would look at what stands before it, and find another file.
+        if (path_.find('\0') != std::string::npos) throw Error(ErrorKind::not_telemetry, path_, "not a telemetry file: a NUL is in no file's name");
         struct stat seen {};
         // Looked at before it is opened: opening a device can do things.
         if (::stat(path_.c_str(), &seen) != 0) fail("look at it");
@@ -1898,6 +1903,9 @@ private:
 
 // One event, whatever layout it came from.
 struct Event {
+    // Written out, here and in Item, so that nothing clears all the bytes first: that took longer than the rest of next().
+    Event() noexcept {}
+
     std::uint64_t seq = 0;       // its position within one instance; in NIXL's own files a count of what this reader returned
     std::uint64_t instance = 0;  // the producer's run; 0 in NIXL's own files
     std::optional<std::uint64_t> timestamp_us;  // in the image's time base; nullopt where the layout has no time
@@ -1926,6 +1934,8 @@ enum class ItemKind {
 };
 
 struct Item {
+    Item() noexcept {}
+
     ItemKind kind = ItemKind::event;
     std::uint64_t count = 0;     // of lost, interrupted, unverified
     std::uint64_t instance = 0;  // the producer's run
@@ -2011,33 +2021,44 @@ private:
     Transfer pending_;
 };
 
-// Names seen lately, cleaned and looked up once: a file holds few, a reader sees millions.
+// Names seen lately, cleaned and looked up once: a file holds few, a reader sees millions. The events of a transfer follow each
+// other, so the name that stood behind this one last time is tried first.
 class NameCache {
 public:
     struct Row {
-        char stored[32] = {};
+        std::array<std::uint64_t, 4> stored = {};
         EventName name;
         std::optional<std::uint32_t> id;
+        std::size_t next = 0;
     };
     const Row& look_up(const Record& record) {
-        std::uint64_t hash = 0;
-        for (std::size_t at = 0; at < 32; at += 8) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, record.name + at, 8);
-            hash = ((hash << 5 | hash >> 59) ^ word) * 0x9e3779b97f4a7c15U;
+        std::array<std::uint64_t, 4> stored;
+        std::memcpy(stored.data(), record.name, sizeof record.name);
+        std::size_t at = rows_[last_].next;
+        if (!same(rows_[at].stored, stored)) {
+            std::uint64_t hash = 0;
+            for (const std::uint64_t word : stored) hash = ((hash << 5 | hash >> 59) ^ word) * 0x9e3779b97f4a7c15U;
+            at = static_cast<std::size_t>(hash >> 58);
+            rows_[last_].next = at;
+            if (!same(rows_[at].stored, stored)) take(rows_[at], stored, record);
         }
-        Row& row = rows_[static_cast<std::size_t>(hash >> 58)];
-        if (std::memcmp(row.stored, record.name, sizeof row.stored) != 0) {
-            std::memcpy(row.stored, record.name, sizeof row.stored);
-            row.name = EventName::of_file(record.stored_name());
-            const EventType* type = event_type(record.stored_name());
-            row.id = type == nullptr ? std::nullopt : std::optional<std::uint32_t>(type->id);
-        }
-        return row;
+        last_ = at;
+        return rows_[at];
     }
 
 private:
+    static bool same(const std::array<std::uint64_t, 4>& a, const std::array<std::uint64_t, 4>& b) noexcept {
+        return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
+    }
+    static void take(Row& row, const std::array<std::uint64_t, 4>& stored, const Record& record) {
+        row.stored = stored;
+        row.name = EventName::of_file(record.stored_name());
+        const EventType* type = event_type(record.stored_name());
+        row.id = type == nullptr ? std::nullopt : std::optional<std::uint32_t>(type->id);
+    }
+
     std::vector<Row> rows_ = std::vector<Row>(64);
+    std::size_t last_ = 0;
 };
 
 }  // namespace detail
@@ -2083,12 +2104,15 @@ public:
         return batch_;
     }
 
-    // The next item; nullopt when nothing is new now. Never waits.
+    // The next item; nullopt when nothing is new now. Never waits. Items come out of a batch that was copied and checked at once,
+    // when the one before it was used up: an event was in the file then, and may be overwritten there by now. It counts as read, and
+    // what was overwritten before the copy was sound as lost, once: counts() say what was handed over.
     std::optional<Item> next() {
+        // One variable for every return: so the item is made where the caller wants it.
+        std::optional<Item> result;
         if (!left_) read_more();
-        if (batch_.empty()) return std::nullopt;
-        std::optional<Item> result(std::in_place);
-        Item& item = *result;
+        if (batch_.empty()) return result;
+        Item& item = result.emplace();
         item.instance = batch_.instance;
         if (batch_.reset) {
             batch_.reset = false;

@@ -67,6 +67,55 @@ TEST_CASE("records of a stranger are unverified and fillers interrupted") {
     EQUAL(all_of(trusting), "e0 e1 interrupted2 e4 e4 e6 e7");
 }
 
+TEST_CASE("each event has its own name and type, whatever names come before it") {
+    const Directory dir;
+    const std::uint64_t count = 4096;
+    // More names than are remembered, in an order that never repeats for long; some twice, some unknown, some of 32 bytes.
+    const auto name_at = [](std::uint64_t position) {
+        const std::uint64_t number = position * position * 2654435761U >> 7;
+        if (position % 64 < 32) return std::string(telering::event_types[position % 4].record_name);
+        if (number % 3 == 0) return std::string(telering::event_types[number % telering::event_types.size()].record_name);
+        std::string name = "name" + std::to_string(number % 97);
+        name.resize(number % 2 == 0 ? 32 : name.size(), 'x');
+        return name;
+    };
+    Image image = Image(count).filled(count);
+    for (std::uint64_t position = 0; position < count; ++position) image.place(position, test::record_of(name_at(position), position));
+    Reader reader(dir.put("agent", image.bytes));
+    for (std::uint64_t position = 0; position < count; ++position) {
+        const auto item = reader.next();
+        HOLDS(item && item->kind == telering::ItemKind::event);
+        const std::string name = name_at(position);
+        const telering::EventType* type = telering::event_type(name);
+        EQUAL(item->event.name.str(), name);
+        EQUAL(item->event.id.value_or(99), type == nullptr ? 99 : type->id);
+    }
+    HOLDS(!reader.next());
+}
+
+TEST_CASE("events that were copied stay right and counted once, when the ring goes around before they are handed over") {
+    const Directory dir;
+    const std::string path = dir / "agent";
+    test::Producer producer(path, Image(64), 64);
+    Reader reader(path);
+    for (std::uint64_t position = 0; position < 64; ++position) producer.push({test::record_of("x", position)});
+    EQUAL(reader.next()->event.value, 0U);
+    // The reader holds 1 to 63. Of what follows, 64 to 135 are overwritten before it looks again.
+    for (std::uint64_t position = 64; position < 200; ++position) producer.push({test::record_of("x", position)});
+    EQUAL(reader.counts().total(), 1U);
+    for (std::uint64_t position = 1; position < 64; ++position) {
+        const auto item = reader.next();
+        HOLDS(item && item->kind == telering::ItemKind::event && item->event.seq == position && item->event.value == position);
+        EQUAL(reader.lost(), 0U);
+    }
+    const auto lost = reader.next();
+    HOLDS(lost && lost->kind == telering::ItemKind::lost);
+    EQUAL(lost->count, 72U);
+    EQUAL(all_of(reader).substr(0, 4), "e136");
+    EQUAL(reader.lost(), 72U);
+    EQUAL(reader.counts().total(), 200U);
+}
+
 TEST_CASE("items and batches may be mixed") {
     const Directory dir;
     Image image = Image(8).filled(8);
@@ -147,6 +196,14 @@ TEST_CASE("another instance in the same file is a reset, and a file being format
     overwrite(Image(8, {}, 79).filled(3).bytes);
     EQUAL(all_of(reader), "reset e0 e1 e2");
     EQUAL(reader.counts().events, 9U);
+}
+
+TEST_CASE("a name with a NUL in it is not that of the file whose name ends there") {
+    const Directory dir;
+    const std::string path = dir.put("agent", Image(4).filled(3).bytes);
+    std::string message;
+    EQUAL(test::kind_thrown([&] { Reader(path + '\0' + "more"); }, &message), "not_telemetry");
+    HOLDS(message.find("agent\\x00more") != std::string::npos);
 }
 
 TEST_CASE("what is no readable image is refused by its kind and left alone") {

@@ -115,6 +115,15 @@ class Programs(unittest.TestCase):
         self.assertIn("not a telemetry file: a directory", run(BUILD / "telemetry_reader", self.dir, status=1).stderr)
         run(BUILD / "telemetry_reader", status=2)
 
+    def test_an_output_that_takes_nothing_is_said_and_a_closed_pipe_is_the_end(self):
+        produce(self.dir).communicate(timeout=60)
+        program, path = BUILD / "telemetry_reader", self.dir / "agent"
+        for out, status, said in ((">/dev/full", 1, "No space left"), (">&-", 1, "cannot write"), ("| head -n 1", 0, "")):
+            command = f'"{program}" --once "{path}" {out}'
+            ended = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+            self.assertEqual(ended.returncode, status, ended)
+            self.assertIn(said, ended.stderr)
+
     def test_times_since_boot_are_no_dates(self):
         printed = run(BUILD / "telemetry_reader", "--once", ROOT / "conformance/files/device_small.bin").stdout
         self.assertIn("Timestamp: +0.183105 s\n", printed)

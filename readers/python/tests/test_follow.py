@@ -1,7 +1,10 @@
 """Following a name through restarts, truncation, replacement; folders; texts."""
 
+import copy
+import errno
 import json
 import os
+import pickle
 import shutil
 import struct
 import subprocess
@@ -13,7 +16,27 @@ import pytest
 from conftest import HERE, ROOT
 from producer import NixlRing, Producer
 
-from telering_reader import CannotRead, Event, Lost, Reader, Reset, Resized, scan, text, transfers
+from telering_reader import (
+    CannotRead,
+    Changed,
+    Damaged,
+    Event,
+    Lost,
+    NeedsWrite,
+    NothingToConsume,
+    NotInLayout,
+    NotReady,
+    NotTelemetry,
+    Reader,
+    Reset,
+    Resized,
+    TelemetryError,
+    UnsupportedVersion,
+    WrongByteOrder,
+    scan,
+    text,
+    transfers,
+)
 
 SOURCE = str(HERE.parent / "src")
 
@@ -98,8 +121,9 @@ def test_a_folder_is_scanned_without_links_fifos_and_hidden_names(tmp_path):
     rows = transfers(folder)
     assert [(row.agent, row.rank) for row in rows] == [("a/x", "0"), ("b", "1")] * 2
     assert [row.end_us for row in rows] == sorted(row.end_us for row in rows)
-    with pytest.raises(CannotRead):
-        scan(tmp_path / "none")
+    for folder, kind in ((tmp_path / "none", CannotRead), ("a\0b", NotTelemetry)):
+        with pytest.raises(kind):
+            scan(folder)
 
 
 def test_a_symbolic_link_or_fifo_under_the_agents_name_never_harms_or_hangs(tmp_path):
@@ -153,6 +177,30 @@ def test_the_command_prints_the_guides_block(path):
     assert run("-m", "nixl_telemetry_reader", "--telemetry_path", path).stdout.count("===\nT") == 8
     failed = run("-m", "nixl_telemetry_reader", "--telemetry_path", path + "-no\n")
     assert failed.returncode == 1 and "cannot open it" in failed.stderr and failed.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+def test_an_output_that_takes_nothing_is_one_line_of_error_and_no_trace(path, form):
+    producer = Producer(path, 4096)
+    producer.push(4000)
+    command = f'"{sys.executable}" -m nixl_telemetry_reader --telemetry_path "{path}" --format {form}'
+    for out, status, wanted in ((">/dev/full", 1, "No space left"), (">&-", 1, "closed"), ("| head -1", 0, "")):
+        failed = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"{command} {out}"], capture_output=True, text=True,
+            env=dict(os.environ, PYTHONPATH=SOURCE), timeout=60,
+        )  # fmt: skip
+        assert failed.returncode == status and wanted in failed.stderr, failed
+        assert failed.stderr.count("\n") == (1 if wanted else 0), failed.stderr
+
+
+def test_names_are_printed_where_the_terminal_has_no_letters_for_them(path):
+    producer = Producer(path, 8)
+    producer.push(1, lambda position: (1, 7, "größer 😀".encode(), 1))
+    environment = dict(os.environ, PYTHONPATH=SOURCE, PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    command = [sys.executable, "-m", "nixl_telemetry_reader", "--telemetry_path", path]
+    out = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert out.returncode == 0 and "Event: gr\\xf6\\xdfer \\U0001f600\n" in out.stdout, out
 
 
 def test_the_example_follows_until_it_is_stopped(path):
@@ -263,3 +311,35 @@ def test_only_four_events_of_one_moment_and_one_operation_are_a_transfer(path, s
     producer.push(1, lambda p: (300, 0, b"agent_memory_registered", 1))
     rows = Reader(path).transfers()
     assert rows == [(189, 200, "read", 12, 10, 11, "", "")] and rows.incomplete == incomplete
+
+
+def test_every_error_comes_through_to_another_process_as_it_is(path):
+    errors = [
+        NotTelemetry(path, "it is a folder"),
+        UnsupportedVersion(path, "5", "1 to 4"),
+        WrongByteOrder(path),
+        NotReady(path),
+        Damaged(path, "no"),
+        NeedsWrite(path, "read-only"),
+        NothingToConsume(path),
+        Resized(path, 3, 4),
+        Changed(Damaged(path, "no")),
+        NotInLayout(path, "no times"),
+    ]
+    with pytest.raises(CannotRead) as found:
+        Reader(path + "-none")
+    errors.append(found.value)
+    assert {type(error) for error in errors} | {TelemetryError} >= set(every_kind(TelemetryError))
+    for error in errors:
+        for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert (type(other), str(other), other.args, other.path) == (type(error), str(error), error.args, error.path)
+            assert (other.code, other.advice, other.reason) == (error.code, error.advice, error.reason)
+    gone = pickle.loads(pickle.dumps(errors[-1]))
+    assert (gone.errno, gone.strerror, gone.filename) == (errno.ENOENT, errors[-1].strerror, path + "-none")
+    assert pickle.loads(pickle.dumps(errors[7])).needed == 4
+
+
+def every_kind(kind):
+    for below in kind.__subclasses__():
+        yield below
+        yield from every_kind(below)

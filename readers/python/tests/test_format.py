@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+import threading
 
 import pytest
 from conftest import ROOT
@@ -62,6 +63,37 @@ def test_numpy_and_plain_python_agree_on_every_record(monkeypatch):
                 slow = check.Checker().fits(first, records)
             assert (fast is None) == (slow is None) == (records == data)
             assert fast is None or list(fast) == list(slow)
+
+
+@pytest.mark.parametrize("count", [8, 11, 1500, 5000])
+@pytest.mark.parametrize("first", [0, 3, (1 << 32) - 700, (1 << 64) - 6000])
+def test_records_whose_names_repeat_every_four_are_checked_as_any_others(monkeypatch, count, first):
+    pytest.importorskip("numpy")
+    words = [b"agent_xfer_post_time", b"agent_xfer_time", b"agent_tx_bytes", b"agent_tx_requests_num"]
+    data = b"".join(
+        record(p, p * 3 % (1 << 64), 5 if p % 4 < 2 else 1, words[p % 4], p * 0x9E3779B97F4A7C15 % (1 << 64))
+        for p in range(first, first + count)
+    )
+
+    def changed(*places):
+        spoiled = bytearray(data)
+        for at in places:
+            spoiled[at] ^= 0x10
+        return bytes(spoiled)
+
+    cases = [data, data[56:] + data[:56]]
+    # Each byte of one record, then the same byte of every fourth record, so that they still repeat.
+    cases += [changed(56 * (count // 2) + byte) for byte in range(56)]
+    cases += [changed(*(56 * at + byte for at in range(1, count, 4))) for byte in range(8, 44)]
+    for records in cases:
+        with monkeypatch.context() as patch:
+            # A new one: none of them is passed over for what came before.
+            patch.setattr(check, "_SPACE", threading.local())
+            fast = check.Checker().fits(first, records)
+            patch.setattr(check, "numpy", None)
+            slow = check.Checker().fits(first, records)
+        assert (fast is None) == (slow is None) == (records == data)
+        assert fast is None or list(fast) == list(slow)
 
 
 def test_tables_of_names_and_statuses_are_those_of_the_text():

@@ -154,6 +154,18 @@ def test_events_that_were_not_handed_over_stay_in_a_consumed_ring(path):
     assert [event.value for event in Reader(path)] == [0, 1, 2, 3, 4]
 
 
+def test_a_number_of_records_below_one_is_refused_and_moves_nothing(path):
+    ring = NixlRing(path, "L4", 8)
+    for value in range(3):
+        ring.push(value)
+    reader = Reader(path, consume=True)
+    assert len(reader.read(1)) == 1
+    for most in (0, -1, -5):
+        with pytest.raises(ValueError):
+            reader.read(most)
+    assert [event.value for event in reader] == [1, 2] and reader.lost == 0 and ring.positions()[1] == 3
+
+
 def test_another_consumer_is_noticed_as_a_loss(path):
     ring = NixlRing(path)
     for value in range(6):
@@ -193,8 +205,14 @@ def test_the_class_of_the_guide_consumes_nixls_own_rings_one_by_one(path):
     assert ring.positions()[1] == 1 and buffer.size() == 6 and not buffer.full()
     assert [buffer.pop().value for _ in range(6)] == list(range(2, 8))
     assert buffer.pop() is None and buffer.empty()
-    with pytest.raises(UnsupportedVersion, match="version 1 .*asked for 4"):
+    with pytest.raises(UnsupportedVersion, match=r"version 1 \(asked for 4\)"):
         SharedRingBuffer(path, version=4)
+    for no_number in ("1", b"1", 1.5):
+        with pytest.raises(TypeError):
+            SharedRingBuffer(path, version=no_number)
+    for no_path in (0, None, 1.5, bytearray(b"x")):
+        with pytest.raises(TypeError):
+            SharedRingBuffer(no_path)
 
 
 def test_the_class_of_the_guide_has_a_cursor_of_its_own_on_our_files(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from typing import Iterator, List, Optional
@@ -27,6 +28,12 @@ def main(arguments: Optional[List[str]] = None, always_follow: bool = False) -> 
     parser.add_argument("--format", choices=["text", "jsonl"], default="text", help="NIXL's block, or JSON lines")
     given = parser.parse_args(arguments)
     follows = not given.once if always_follow else given.follow
+    if sys.stdout is None:
+        print("standard output is closed: there is nowhere to print to", file=sys.stderr)
+        return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that this terminal has no letters for is no reason to stop.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with Reader(given.telemetry_path) as reader:
             _print(reader, follows, given.format)
@@ -35,10 +42,19 @@ def main(arguments: Optional[List[str]] = None, always_follow: bool = False) -> 
         return 1
     except BrokenPipeError:
         # Whoever reads this output has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
+    except OSError as error:
+        _forget_output()
+        print(f"cannot write the output: {error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _forget_output() -> None:
+    """What is still to be written would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print(reader: Reader, follows: bool, form: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from types import TracebackType
-from typing import List, NamedTuple, Optional, Type
+from typing import Dict, List, NamedTuple, Optional, Type
 
 from telering_reader.decode import IMAGE
 from telering_reader.errors import NothingToConsume, PathLike, UnsupportedVersion
@@ -39,18 +40,22 @@ class SharedRingBuffer:
     """
 
     def __init__(self, path: PathLike, version: Optional[int] = None) -> None:
+        if version is not None:
+            # A text would be another version than any, and the error would say that 1 is not 1.
+            version = operator.index(version)
         try:
             # What the file is, told without needing more than read permission.
             with Reader(path) as look:
                 found = _version(look)
                 if version is not None and version != found:
-                    advice = "Give that version, or leave it out. The file was left alone"
-                    raise UnsupportedVersion(path, str(found), f"asked for {version}", advice)
+                    advice = "Give the file's version, or leave it out. The file was left alone"
+                    raise UnsupportedVersion(path, str(found), str(version), advice, "asked for")
                 consume = look.layout != IMAGE
             self._reader = Reader(path, consume=consume)
         except NothingToConsume:
             self._reader = Reader(path)
-        self._waiting: List[Event] = []
+        self._peeks = self._reader.layout == IMAGE
+        self._waiting: List[TelemetryEvent] = []
 
     def pop(self) -> Optional[TelemetryEvent]:
         """The next event, None if there is none now."""
@@ -59,22 +64,19 @@ class SharedRingBuffer:
             if not self._waiting:
                 return None
         event = self._waiting.pop()
-        if self._reader.layout != IMAGE:
+        if not self._peeks:
             self._reader.taken()
-        category = event.category
-        if category is None and event.id in BY_ID:
-            category = BY_ID[event.id].category
-        name = event.name.encode()[:32].ljust(32, b"\0")
-        return TelemetryEvent(event.timestamp_us, category, name, event.value, event.id)
+        return event
 
-    def _refill(self) -> List[Event]:
+    def _refill(self) -> List[TelemetryEvent]:
         # One at a time from NIXL's own rings: what was not popped must stay in the file.
-        most = 4096 if self._reader.layout == IMAGE else 1
+        most = 4096 if self._peeks else 1
         while True:
             items = self._reader.read(most)
             events = [item for item in items if isinstance(item, Event)]
             if events or not items:
-                return events[::-1]
+                names: Dict[str, bytes] = {}
+                return [_as_popped(event, names) for event in reversed(events)]
 
     def get_capacity(self) -> int:
         """Events that the ring has room for."""
@@ -96,7 +98,7 @@ class SharedRingBuffer:
         """Whether the ring has no room for another event before one is popped (NIXL's own then drop the newest,
         Telering's overwrite the oldest)."""
         room = self.get_capacity()
-        return self.size() >= (room if self._reader.layout == IMAGE else room - 1)
+        return self.size() >= (room if self._peeks else room - 1)
 
     @property
     def lost(self) -> int:
@@ -114,6 +116,17 @@ class SharedRingBuffer:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
+
+
+def _as_popped(event: Event, names: Dict[str, bytes]) -> TelemetryEvent:
+    """`names` remembers the padded names."""
+    _, _, time, _, category, number, text, value = event
+    if category is None and number in BY_ID:
+        category = BY_ID[number].category
+    name = names.get(text)
+    if name is None:
+        name = names[text] = text.encode()[:32].ljust(32, b"\0")
+    return TelemetryEvent(time, category, name, value, number)
 
 
 def _version(reader: Reader) -> int:

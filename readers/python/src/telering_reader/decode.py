@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from .image import Batch, Bytes, now_us
@@ -45,8 +46,24 @@ def _fields(layout: str, data: Bytes) -> Iterator[_Fields]:
             yield None, None, number, type_name(number), value
 
 
+def _events_of(batch: Batch, layout: str, instance: int) -> Optional[List[Item]]:
+    """The items of a batch in which nothing is missing, by columns: no line of Python for each. None if there are fillers."""
+    times, categories, stored, values = zip(*RECORDS["L1"].iter_unpack(batch.data))
+    if layout == IMAGE and FILLER in categories:
+        return None
+    known = {name: name_and_id(name) for name in set(stored)}
+    names, numbers = zip(*map(known.__getitem__, stored))
+    places = range(batch.first, batch.first + len(times))
+    rows = zip(places, repeat(instance), times, repeat(None), categories, numbers, names, values)
+    return list(map(tuple.__new__, repeat(Event), rows))
+
+
 def items_of(batch: Batch, layout: str, instance: int) -> List[Item]:
     """The items of a batch, in the order of the file; neighbouring losses of one kind are one item."""
+    if layout in (IMAGE, "L1") and batch.data and batch.reset is None and batch.lost == 0 and batch.fits is None:
+        whole = _events_of(batch, layout, instance)
+        if whole is not None:
+            return whole
     items: List[Item] = []
     if batch.reset is not None:
         items.append(batch.reset)

@@ -6,7 +6,7 @@ import heapq
 import os
 from typing import Iterator, List, NamedTuple, Tuple
 
-from .errors import CannotRead, PathLike, TelemetryError
+from .errors import CannotRead, NotTelemetry, PathLike, TelemetryError
 from .info import FileInfo
 from .items import Counts, Event
 from .reader import Reader
@@ -120,6 +120,8 @@ def scan(folder: PathLike) -> Scan:
         names = sorted(os.listdir(name))
     except OSError as error:
         raise CannotRead(folder, "list it", error) from error
+    except ValueError as error:
+        raise NotTelemetry(folder, f"no name of a folder ({error})") from error
     for entry in names:
         if entry.startswith("."):
             continue

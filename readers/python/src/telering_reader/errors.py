@@ -6,7 +6,7 @@ All of them are `TelemetryError`. `code` is the class in words, the same for eve
 from __future__ import annotations
 
 import os
-from typing import Optional, Union
+from typing import Any, Dict, Optional, Tuple, Type, Union
 
 PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -32,9 +32,24 @@ class TelemetryError(Exception):
         self.path = path
         self.reason = reason
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # As it is, however it was made: it must come through to another process, for example out of a pool.
+        state = dict(self.__dict__)
+        if isinstance(self, OSError):
+            state.update(errno=self.errno, strerror=self.strerror, filename=self.filename)
+        return _restored, (type(self), self.args, state)
+
     def __str__(self) -> str:
         advice = f". {self.advice}" if self.advice else ""
         return f"{shown(self.path)}: {self.reason}{advice}"
+
+
+def _restored(kind: Type[TelemetryError], arguments: Tuple[Any, ...], state: Dict[str, Any]) -> TelemetryError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
 
 
 class NotTelemetry(TelemetryError):
@@ -53,8 +68,10 @@ class UnsupportedVersion(TelemetryError):
     code = "unsupported_version"
     advice = "The file was left alone; update telering-reader"
 
-    def __init__(self, path: PathLike, found: str, known: str, advice: Optional[str] = None) -> None:
-        super().__init__(path, f"unsupported version {found} (known {known})")
+    def __init__(
+        self, path: PathLike, found: str, known: str, advice: Optional[str] = None, wanted: str = "known"
+    ) -> None:
+        super().__init__(path, f"unsupported version {found} ({wanted} {known})")
         self.found = found
         self.known = known
         self.advice = advice or self.advice

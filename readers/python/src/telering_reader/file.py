@@ -27,8 +27,10 @@ class File:
 
     def __init__(self, path: PathLike, write: bool = False, links: bool = True) -> None:
         """Opens a regular file; a FIFO, a folder or (without `links`) a symbolic link is `NotTelemetry`."""
-        self.path = path
         self._fd = -1
+        # A number would pass for an open file at some of the calls below.
+        os.fspath(path)
+        self.path = path
         flags = _FLAGS | (0 if links else _NO_LINKS)
         try:
             if not links and stat.S_ISLNK(os.lstat(path).st_mode):

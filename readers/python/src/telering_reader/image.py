@@ -66,7 +66,8 @@ class Batch(NamedTuple):
     """What one pass found: a reset, then a loss, then records.
 
     `data` holds whole records, the first of them at position `first`. `fits` says which of them fit, None: all.
-    Those that don't are lost if `earlier` (they are of laps before the last one), else unverified.
+    Those that don't are lost if `earlier` (they are of laps before the last one), else unverified. So many records that were
+    copied in front of `data` are gone: `overtaken`.
     """
 
     reset: Optional[Reset]
@@ -75,6 +76,7 @@ class Batch(NamedTuple):
     data: Bytes
     fits: Any
     earlier: bool = False
+    overtaken: int = 0
 
 
 def extension_at(capacity: int) -> int:
@@ -172,6 +174,7 @@ class ImageRing:
         self._earlier: Optional[Tuple[int, bool]] = None
         self._settle_earlier = False
         self._space: Optional[memoryview] = None
+        self._checked = b""
         try:
             # Where a reader starts is settled when it opens. Positions that make no sense are the first
             # pass's trouble, so that such a file can still be inspected.
@@ -210,6 +213,12 @@ class ImageRing:
             return committed, committed
         raise Damaged(self.file.path, f"{committed} records finished but {intent} announced")
 
+    def _intent(self) -> int:
+        data = self.file.read(self.head.extension + CONTROL_AT, 8, "read the control words")
+        if data is None:
+            raise Resized(self.file.path, self.file.length(), self.head.image_len)
+        return int.from_bytes(data, "little")
+
     def _seen(self, data: bytes) -> Optional[Tuple[int, int]]:
         """committed and intent out of one look, if they agree.
 
@@ -246,19 +255,22 @@ class ImageRing:
         data = self.file.read(self.head.extension, CONTROL_AT + CONTROL.size, "read the head")
         if data is None:
             raise Resized(self.file.path, self.file.length(), self.head.image_len)
-        try:
-            head = parse_head(self.file, data, self.head.capacity, length)
-        except NotReady:
-            return None
-        except TelemetryError as became:
-            raise Changed(became) from became
-        if head is None:
-            raise Changed(Damaged(self.file.path, "it is no image any more"))
-        if head.instance != self.head.instance:
-            reset = Reset(head.instance)
-            self.head = head
-            self._newest = False
-            self._begun = False
+        if not data.startswith(self._checked) or not self._checked:
+            # Checked once; as long as these bytes stay, nothing of it has changed.
+            try:
+                head = parse_head(self.file, data, self.head.capacity, length)
+            except NotReady:
+                return None
+            except TelemetryError as became:
+                raise Changed(became) from became
+            if head is None:
+                raise Changed(Damaged(self.file.path, "it is no image any more"))
+            self._checked = data[: HEAD.size]
+            if head.instance != self.head.instance:
+                reset = Reset(head.instance)
+                self.head = head
+                self._newest = False
+                self._begun = False
         positions = self._seen(data) or self.positions()
         if not self._begun:
             self._begin(positions, self._newest)
@@ -286,15 +298,16 @@ class ImageRing:
             first = max(self.position, committed - capacity)
             count = min(committed - first, most, MOST_RECORDS, capacity)
             data = self._copy(first, count)
-            intent = read_control(self.file, self.head).intent
+            intent = self._intent()
             # Whatever was announced by now may stand half written in the copy.
             valid = max(first, intent - capacity)
             lost += valid - self.position
             self.position = max(first + count, valid)
             if valid < first + count:
-                data = data[(valid - first) * RECORD_SIZE :]
+                if valid > first:
+                    data = data[(valid - first) * RECORD_SIZE :]
                 fits = self._checker.fits(valid, data) if self.verifies else None
-                return Batch(reset, lost, valid, data, fits)
+                return Batch(reset, lost, valid, data, fits, overtaken=valid - first)
             committed = self.positions()[0]
         return Batch(reset, lost, self.position, b"", None) if reset or lost else None
 
@@ -326,6 +339,7 @@ class ImageRing:
             data = self._copy(first, count)
             fits = self._checker.fits(first, data)
             self.position = first + count
+            skip = 0
             if not found:
                 skip = 0 if fits is None else next((at for at, fit in enumerate(fits) if fit), count)
                 if skip == count:
@@ -336,7 +350,7 @@ class ImageRing:
                 data = data[skip * RECORD_SIZE :]
                 fits = None if fits is None else fits[skip:]
             self._earlier = (until, found)
-            return Batch(reset, 0, first, data, fits, earlier=True)
+            return Batch(reset, 0, first, data, fits, earlier=True, overtaken=skip)
         self._earlier = None
         return None
 

@@ -151,6 +151,8 @@ class Reader:
         Raises `Resized`, `Damaged`, `Changed` or `CannotRead` when the file went wrong under the reader. What was
         returned before stands.
         """
+        if most < 1:
+            raise ValueError(f"at most {most} records are none: ask for 1 or more")
         if self._waiting:
             waiting = list(self._waiting)
             self._waiting.clear()
@@ -164,10 +166,10 @@ class Reader:
 
     def _count(self, items: List[Item]) -> None:
         events, lost, unverified, interrupted = self._counts
-        for item in items:
-            if isinstance(item, Event):
-                events += 1
-            elif isinstance(item, Lost):
+        found = list(map(type, items)).count(Event)
+        events += found
+        for item in items if found < len(items) else ():
+            if isinstance(item, Lost):
                 lost += item.count
             elif isinstance(item, Unverified):
                 unverified += item.count
@@ -193,8 +195,10 @@ class Reader:
                 return
 
     def _handed_over(self) -> Iterator[Item]:
-        while self._waiting:
-            yield self._waiting.popleft()
+        waiting = self._waiting
+        following = waiting.popleft
+        while waiting:
+            yield following()
 
     def __iter__(self) -> Iterator[Event]:
         return (item for item in self.items() if isinstance(item, Event))
