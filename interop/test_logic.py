@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 import exact
 import guest
 import metrics
+import plugins
 import rings
 import stock_reader
 import telering_cli
@@ -159,6 +160,32 @@ class Metrics(unittest.TestCase):
     def test_a_series_that_comes_twice_is_seen(self):
         with self.assertRaisesRegex(Failed, "comes twice"):
             metrics.parse(OUR_PAGE + "telering_build_info{writer=\"x\",agent_name=\"twin\"} 2\n")
+
+
+class Plugins(unittest.TestCase):
+    def seen(self, warnings=None, mode="Captured", mapped=(), requests=100):
+        said = ["exporter: the exporter plug-in /x/a.so is a telemetry exporter of NIXL's, in C++"]
+        page = f'agent_tx_requests_num_total{{agent_name="host"}} {requests}\n'
+        report = {"warnings": said if warnings is None else warnings, "mode": mode, "metrics": page}
+        return {"report": report, "mapped": list(mapped)}
+
+    def test_a_refusal_that_says_what_it_is_passes(self):
+        plugins.judge(self.seen(), Path("/x/a.so"))
+
+    def test_each_thing_that_is_not_as_it_should_be_is_seen(self):
+        other = "exporter: the exporter plug-in /x/a.so is no exporter plug-in"
+        for wrong in (
+            {"warnings": []},
+            {"warnings": [other]},
+            {"warnings": [other, other]},
+            {"mode": "Exported"},
+            {"mapped": ["7f r-xp /x/a.so"]},
+            {"requests": 99},
+        ):
+            with self.subTest(wrong), self.assertRaises(Failed):
+                plugins.judge(self.seen(**wrong), Path("/x/a.so"))
+        with self.assertRaises(Failed):
+            plugins.judge(self.seen(), Path("/x/b.so"))
 
 
 class Processes(unittest.TestCase):

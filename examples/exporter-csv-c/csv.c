@@ -9,37 +9,57 @@
 #include "telering_plugin.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { OLD_FILES = 9, PATH_SIZE = 4096 };
+enum { OLD_FILES = 9, PATH_SIZE = 4096, LINES_SIZE = 1 << 16, LINE_MAX_SIZE = 160 };
 
+/* A file descriptor, not a FILE: what a FILE keeps would be written once more by each child that the program forks. */
 typedef struct writer {
     char path[PATH_SIZE];
-    FILE *file;
+    int file; /* -1 after a failure; tried again with the next batch */
     uint64_t written;
     uint64_t max;
+    size_t length; /* of the lines that wait */
+    char lines[LINES_SIZE];
 } writer;
 
 static int32_t fail(telering_plugin_failure *failure, const char *what, const char *path) {
-    snprintf(failure->message, sizeof failure->message, "%s: %s: %s", what, path, strerror(errno));
+    snprintf(failure->message, sizeof failure->message, "%s: %.160s: %s", what, path, strerror(errno));
     return 1;
+}
+
+/* Writes the lines that wait; they are gone in any case. */
+static int32_t write_lines(writer *csv, telering_plugin_failure *failure) {
+    size_t done = 0, length = csv->length;
+    csv->length = 0;
+    while (done < length) {
+        ssize_t more = write(csv->file, csv->lines + done, length - done);
+        if (more < 0 && errno == EINTR) continue;
+        if (more < 0) return fail(failure, "can't write", csv->path);
+        done += (size_t)more;
+    }
+    csv->written += done;
+    return 0;
 }
 
 /* The file must not exist: another agent may have the same name. */
 static int32_t start_file(writer *csv, telering_plugin_failure *failure) {
-    csv->file = fopen(csv->path, "wx");
-    if (csv->file == NULL) return fail(failure, "can't make a CSV file", csv->path);
-    csv->written = (uint64_t)fprintf(csv->file, "timestamp_us,category,name,value\n");
-    return 0;
+    csv->file = open(csv->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (csv->file < 0) return fail(failure, "can't make a CSV file", csv->path);
+    csv->written = 0;
+    csv->length = (size_t)snprintf(csv->lines, LINES_SIZE, "timestamp_us,category,name,value\n");
+    return write_lines(csv, failure);
 }
 
 static int32_t start_next_file(writer *csv, telering_plugin_failure *failure) {
     char from[PATH_SIZE + 8], to[PATH_SIZE + 8];
-    int bad = fclose(csv->file);
-    csv->file = NULL;
+    int bad = close(csv->file);
+    csv->file = -1;
     if (bad != 0) return fail(failure, "can't finish a CSV file", csv->path);
     for (int old = OLD_FILES - 1; old >= 0; old--) {
         snprintf(from, sizeof from, old == 0 ? "%s" : "%s.%d", csv->path, old);
@@ -76,42 +96,46 @@ static int32_t csv_open(void **state, const telering_plugin_agent *agent, teleri
     return 0;
 }
 
-/* Names have no control characters; quotes are doubled, as RFC 4180 says. */
-static int write_name(FILE *file, const char *name) {
-    int written = 2;
-    putc('"', file);
-    for (; *name != '\0'; name++, written++) {
-        if (*name == '"') putc('"', file), written++;
-        putc(*name, file);
+/* Adds a line to those that wait. Names have no control characters; quotes are doubled, as RFC 4180 says. */
+static void add_line(writer *csv, const telering_plugin_event *event) {
+    char name[2 * sizeof event->name];
+    size_t at = 0;
+    for (const char *from = event->name; *from != '\0'; from++) {
+        if (*from == '"') name[at++] = '"';
+        name[at++] = *from;
     }
-    putc('"', file);
-    return written;
+    name[at] = '\0';
+    csv->length += (size_t)snprintf(csv->lines + csv->length, LINE_MAX_SIZE,
+                                    "%" PRIu64 ",%" PRId32 ",\"%s\",%" PRIu64 "\n", event->timestamp_us,
+                                    event->category, name, event->value);
 }
 
 static int32_t csv_export(void *state, const telering_plugin_event *events, uint64_t count,
                           telering_plugin_failure *failure) {
     writer *csv = state;
-    for (uint64_t i = 0; i < count; i++) {
-        failure->lost = count - i;
-        /* A file that could not be made is tried again with every batch. */
-        if (csv->file == NULL && start_file(csv, failure) != 0) return 1;
-        if (csv->written >= csv->max && start_next_file(csv, failure) != 0) return 1;
-        int before = fprintf(csv->file, "%" PRIu64 ",%" PRId32 ",", events[i].timestamp_us, events[i].category);
-        int name = write_name(csv->file, events[i].name);
-        int after = fprintf(csv->file, ",%" PRIu64 "\n", events[i].value);
-        if (before < 0 || after < 0) return fail(failure, "can't write", csv->path);
-        csv->written += (uint64_t)(before + name + after);
+    uint64_t safe = 0; /* events before this one are in a file */
+    int32_t status = 0;
+    for (uint64_t i = 0; i < count && status == 0; i++) {
+        if (csv->file < 0) status = start_file(csv, failure);
+        int full = csv->written + csv->length >= csv->max;
+        if (status == 0 && (full || csv->length > LINES_SIZE - LINE_MAX_SIZE)) {
+            status = write_lines(csv, failure);
+            if (status == 0) safe = i;
+            if (status == 0 && full) status = start_next_file(csv, failure);
+        }
+        if (status == 0) add_line(csv, &events[i]);
     }
-    failure->lost = count;
-    if (fflush(csv->file) != 0) return fail(failure, "can't write", csv->path);
-    return 0;
+    if (status == 0) status = write_lines(csv, failure);
+    csv->length = 0;
+    failure->lost = count - safe;
+    return status;
 }
 
 static int32_t csv_close(void *state, uint64_t now_us, telering_plugin_failure *failure) {
     writer *csv = state;
     (void)now_us;
     int32_t status = 0;
-    if (csv->file != NULL && fclose(csv->file) != 0) status = fail(failure, "can't finish a CSV file", csv->path);
+    if (csv->file >= 0 && close(csv->file) != 0) status = fail(failure, "can't finish a CSV file", csv->path);
     free(csv);
     return status;
 }

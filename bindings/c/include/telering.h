@@ -70,8 +70,8 @@ typedef struct telering_backend {
 /* ---- Agents ------------------------------------------------------------------------------------------------ */
 
 /* Hears of a warning: kind is "config", "file", "exporter", "clock", "fork" or "recording"; message is one line. From
- * any thread, several at once; never after telering_agent_close has returned, unless that was called in here. No
- * exception and no longjmp may leave it. */
+ * any thread, several at once; never after telering_agent_close has returned. One that closes an agent in here waits
+ * for no call: those that run end later, and no other begins. No exception and no longjmp may leave it. */
 typedef void (*telering_on_warning)(void *user, const char *kind, const char *message);
 
 /* How an agent is made. Set all to zero, then size, then what you want: zero is the default everywhere. What is set

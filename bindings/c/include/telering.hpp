@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -128,7 +129,9 @@ Status textOf(std::string& out, Fill&& fill) {
 
 extern "C" inline void teleringHear(void* user, const char* kind, const char* message) {
     try {
-        (*static_cast<const OnWarning*>(user))(kind, message);
+        // A copy: the function may destroy its agent, and itself with it.
+        const OnWarning hear = *static_cast<const OnWarning*>(user);
+        hear(kind, message);
     } catch (...) {
         // Nothing may leave this function.
     }
@@ -259,21 +262,22 @@ public:
             raw.on_warning = detail::teleringHear;
             raw.on_warning_user = hearer_.get();
         }
-        std::string problem(1024, '\0');
-        opened_ = detail::status(telering_agent_open(name.c_str(), &raw, &raw_, problem.data(), problem.size()));
-        problem_ = opened_ == Status::Success ? std::string() : std::string(problem.c_str());
+        // Nothing throws once the agent is open: nobody would close it.
+        problem_.assign(1024, '\0');
+        opened_ = detail::status(telering_agent_open(name.c_str(), &raw, &raw_, problem_.data(), problem_.size()));
+        problem_.resize(std::strlen(problem_.c_str()));
     }
 
     Agent(Agent&& other) noexcept
         : raw_(std::exchange(other.raw_, {})),
-          opened_(other.opened_),
+          opened_(std::exchange(other.opened_, Status::InvalidHandle)),
           problem_(std::move(other.problem_)),
           hearer_(std::move(other.hearer_)) {}
     Agent& operator=(Agent&& other) noexcept {
         if (this != &other) {
             close();
             raw_ = std::exchange(other.raw_, {});
-            opened_ = other.opened_;
+            opened_ = std::exchange(other.opened_, Status::InvalidHandle);
             problem_ = std::move(other.problem_);
             hearer_ = std::move(other.hearer_);
         }

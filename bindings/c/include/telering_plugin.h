@@ -8,7 +8,7 @@
  *    agent's flush thread: the program's transfers never wait for them. Close may never come.
  *  - 0 is success, anything else a failure: write a text into failure->message. It becomes one line of warning until
  *    the same call works again. TELERING_PLUGIN_GONE says also that no call may come any more, not even close.
- *  - No exception and no longjmp may leave a call; telering_plugin.hpp catches exceptions.
+ *  - No exception, no longjmp and no pthread_exit may leave a call; telering_plugin.hpp catches exceptions.
  *  - What a call gets is there until the call returns. Only *agent stays for ever.
  *  - The library is never unloaded. It may start threads; they may run until the process ends.
  *  - The table must be a constant that needs no code to initialise: it is read before the library is loaded.

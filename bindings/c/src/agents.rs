@@ -4,7 +4,7 @@
 //! is held for the time of a copy of its pointer. In a forked child no lock of the parent's agents is ever touched.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use telering::raw::Key;
 use telering::{Backend, Telemetry};
@@ -52,6 +52,14 @@ impl<T: Clone> Place<T> {
         self.object.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn try_lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
+        match self.object.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     #[inline(always)]
     fn has(&self, handle: u64) -> bool {
         self.handle.load(Ordering::Acquire) == handle
@@ -86,19 +94,28 @@ impl<T: Clone> Table<T> {
     }
 
     fn add(&self, object: T, key: Key) -> Result<u64, Status> {
-        let free =
-            |place: &&Place<T>| !place.taken.load(Ordering::Relaxed) && !place.taken.swap(true, Ordering::AcqRel);
-        let place = self.places.iter().find(free).ok_or(Status::LIMIT)?;
-        let index = self.places.iter().position(|other| std::ptr::eq(other, place)).unwrap_or_default();
-        *place.lock() = Some(object);
-        place.id.store(key.id, Ordering::Relaxed);
-        place.shape.store(key.shape, Ordering::Relaxed);
-        let handle = match place.handle.load(Ordering::Relaxed) {
-            0 => handle::first(self.kind, index),
-            last => handle::next(last & !FREE),
-        };
-        place.handle.store(handle, Ordering::Release);
-        Ok(handle)
+        for (index, place) in self.places.iter().enumerate() {
+            if place.taken.load(Ordering::Relaxed) || place.taken.swap(true, Ordering::AcqRel) {
+                continue;
+            }
+            // Somebody may still look for the last object here. In a forked child that may be a thread of the parent,
+            // which is not there to let go: never waited for.
+            let Some(mut empty) = place.try_lock() else {
+                place.taken.store(false, Ordering::Release);
+                continue;
+            };
+            *empty = Some(object);
+            drop(empty);
+            place.id.store(key.id, Ordering::Relaxed);
+            place.shape.store(key.shape, Ordering::Relaxed);
+            let handle = match place.handle.load(Ordering::Relaxed) {
+                0 => handle::first(self.kind, index),
+                last => handle::next(last & !FREE),
+            };
+            place.handle.store(handle, Ordering::Release);
+            return Ok(handle);
+        }
+        Err(Status::LIMIT)
     }
 
     fn get(&self, handle: u64) -> Result<T, Status> {
@@ -156,4 +173,23 @@ pub(crate) fn backend(handle: u64) -> Result<Backend, Status> {
 
 pub(crate) fn remove_backend(handle: u64) -> Result<(), Status> {
     BACKEND_TABLE.remove(handle).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_opens_takes_one_place_and_no_more() {
+        static PLACES: [Place<u8>; 3] = [const { Place::new() }; 3];
+        let table = Table { kind: Kind::Agent, places: &PLACES };
+        let key = || Key { id: 0, shape: 0 };
+        // As in a child that was forked while another thread of its parent was here.
+        let held = PLACES[0].lock();
+        let handles = [table.add(1, key()), table.add(2, key())].map(|added| added.expect("room"));
+        assert_eq!(handles.map(handle::index), [1, 2]);
+        assert_eq!(table.add(3, key()), Err(Status::LIMIT));
+        drop(held);
+        assert_eq!(table.add(3, key()).map(handle::index), Ok(0), "free as before");
+    }
 }

@@ -56,8 +56,8 @@ impl Agent {
     #[pyo3(signature = (
         name, capture_telemetry = false, *, enable = None, dir = None, buffer_size = None, run_interval = None,
         staging_records = None, metrics = None, rank = None, file_mode = None, histogram_buckets_us = None,
-        close_patience = None, exporter = None, prometheus_port = None, prometheus_local = None, strict = false,
-        ignore_environment = false
+        close_patience = None, exporter = None, plugin_dir = None, prometheus_port = None, prometheus_local = None,
+        strict = false, ignore_environment = false
     ))]
     #[allow(clippy::too_many_arguments)] // Keywords of one Python call.
     fn new(
@@ -75,6 +75,7 @@ impl Agent {
         histogram_buckets_us: Option<Vec<u64>>,
         close_patience: Option<f64>,
         exporter: Option<&Bound<'_, PyString>>,
+        plugin_dir: Option<PathBuf>,
         prometheus_port: Option<u16>,
         prometheus_local: Option<bool>,
         strict: bool,
@@ -116,11 +117,16 @@ impl Agent {
             builder = builder.close_patience(values::seconds(patience, "close_patience")?);
         }
         if let Some(name) = exporter {
-            builder = match name.to_string_lossy().to_ascii_lowercase().as_str() {
+            let name = name.to_string_lossy();
+            // The two that every program has, however they are written; all others are exact, as in the environment.
+            builder = match name.to_ascii_lowercase().as_str() {
                 "nop" => builder.nop(),
                 "prometheus" => builder.prometheus(),
-                _ => return Err(values::unknown_exporter(name)),
+                _ => builder.exporter_name(name),
             };
+        }
+        if let Some(dir) = plugin_dir {
+            builder = builder.plugin_dir(dir);
         }
         if let Some(port) = prometheus_port {
             builder = builder.prometheus_port(port);
@@ -233,10 +239,13 @@ impl Agent {
         Ok(())
     }
 
-    /// What a transfer of this agent did: None while it is under way, when it failed, and when telemetry is off.
-    fn get_xfer_telemetry(&self, py: Python<'_>, handle: &Bound<'_, Transfer>) -> PyResult<Option<Py<XferTelemetry>>> {
-        let transfer = handle.get();
-        if transfer.belongs_to(self) { transfer.told(py) } else { Ok(None) }
+    /// What a transfer of this agent did: None while it is under way, when it failed, when telemetry is off, and for
+    /// anything else, such as the None that a program has in place of a transfer.
+    fn get_xfer_telemetry(&self, py: Python<'_>, handle: &Bound<'_, PyAny>) -> PyResult<Option<Py<XferTelemetry>>> {
+        match handle.cast::<Transfer>() {
+            Ok(transfer) if transfer.get().belongs_to(self) => transfer.get().told(py),
+            _ => Ok(None),
+        }
     }
 
     /// An operation failed.

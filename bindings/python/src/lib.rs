@@ -23,8 +23,9 @@ mod numbers;
 mod transfer;
 mod values;
 
-/// The extension module.
-#[pyo3::pymodule]
+/// The extension module. It counts on the interpreter's lock (see [`life`]), so an interpreter that can do without one
+/// is told to take it.
+#[pyo3::pymodule(gil_used = true)]
 mod _telering {
     #[pymodule_export]
     use crate::agent::Agent;

@@ -30,15 +30,6 @@ pub(crate) fn operation(text: &Bound<'_, PyString>) -> PyResult<Operation> {
     }
 }
 
-/// What an agent raises for an exporter that a program can't ask for.
-pub(crate) fn unknown_exporter(name: &Bound<'_, PyString>) -> PyErr {
-    PyValueError::new_err(format!(
-        "a program can ask for the exporter \"prometheus\" or \"nop\", not {:?}; a folder (dir=) makes a telemetry file, \
-         and NIXL_TELEMETRY_EXPORTER names any other exporter",
-        name.to_string_lossy()
-    ))
-}
-
 /// An error status by its code, -1 to -12.
 pub(crate) fn status(code: i64) -> PyResult<Status> {
     i32::try_from(code).ok().and_then(Status::from_code).ok_or_else(|| {

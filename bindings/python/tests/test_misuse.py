@@ -3,6 +3,7 @@
 import gc
 import logging
 import sys
+import sysconfig
 import weakref
 
 import pytest
@@ -64,6 +65,21 @@ def test_the_stats_of_another_agents_transfer_are_none(agent):
     assert agent.get_xfer_telemetry(transfer) is None and other.get_xfer_telemetry(transfer) is not None
 
 
+@pytest.mark.parametrize("mode", ["off", "captured", "closed"])
+def test_the_stats_of_what_is_no_transfer_are_none(mode):
+    agent = telering.Agent("agent", mode != "off", ignore_environment=True)
+    if mode == "closed":
+        agent.close()
+    # Such as the handle of another library, or None where posting failed.
+    for foreign in (None, 0, 7, "handle", object(), agent, agent.backend(), telering.Transfer):
+        assert agent.get_xfer_telemetry(foreign) is None
+
+
+def test_an_interpreter_that_could_do_without_its_lock_takes_it():
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert "True" in run_program("import sys, telering; print(sys._is_gil_enabled())")
+
+
 def test_a_closed_agent_refuses_says_so_once_and_raises_nothing(tmp_path, caplog):
     agent = telering.Agent("agent", True, enable=True, dir=tmp_path)
     under_way = agent.transfer("write", 1)
@@ -112,7 +128,6 @@ def test_wrong_types_raise_type_error(agent, wrong):
         lambda: agent.transfer("write", wrong),
         lambda: agent.event("x", wrong),
         lambda: agent.error(wrong),
-        lambda: agent.get_xfer_telemetry(wrong),
         lambda: telering.Backend(wrong),
         lambda: telering.Agent("x", run_interval="1"),
     ):

@@ -42,10 +42,8 @@ def test_the_exporter_prometheus_serves_the_same(tmp_path):
     assert agent.prometheus_address is None
 
 
-def test_exporters_that_a_program_cannot_ask_for_raise():
-    with pytest.raises(ValueError, match="NIXL_TELEMETRY_EXPORTER"):
-        telering.Agent("x", exporter="carrier pigeon")
-    with telering.Agent("x", enable=True, exporter="NOP") as agent:
+def test_an_exporter_that_counts_and_drops():
+    with telering.Agent("x", enable=True, exporter="nop") as agent:
         agent.event("x", 1)
         assert agent.flush()
     assert agent.counts().exported == 1

@@ -45,6 +45,6 @@ impl FlushHandle {
         let mut flusher = Flusher::new(Arc::clone(hot), Arc::clone(&shared), exporter, interval);
         flusher.outlet.open(context)?;
         lock(&shared.told).path = flusher.outlet.path();
-        Ok((FlushHandle { shared, patience }, ByHand(flusher)))
+        Ok((FlushHandle::new(shared, patience), ByHand(flusher)))
     }
 }

@@ -1,9 +1,9 @@
 //! What an agent and its flush thread say to each other: the agent's side of it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telering_core::snapshot::{DynamicTotal, Flow, Notices, Total};
 
@@ -48,10 +48,17 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(crate) struct FlushHandle {
     pub(super) shared: Arc<Shared>,
-    pub(super) patience: Duration,
+    patience: Duration,
+    /// Until when closing waits, from the first call on: closing again, or dropping what was closed, waits no longer.
+    /// `None` in it is for ever.
+    close_by: OnceLock<Option<Instant>>,
 }
 
 impl FlushHandle {
+    pub(super) fn new(shared: Arc<Shared>, patience: Duration) -> FlushHandle {
+        FlushHandle { shared, patience, close_by: OnceLock::new() }
+    }
+
     /// Starts the flush thread, which opens the exporter first. `patience` bounds the wait for it when the agent
     /// closes.
     ///
@@ -71,7 +78,7 @@ impl FlushHandle {
             .spawn(move || flusher.open_and_run(&context))
             .map_err(|error| format!("telemetry is not exported: no thread for its flushes: {error}"))?;
         let _ = hot.flusher.set(thread.thread().clone());
-        let handle = FlushHandle { shared, patience };
+        let handle = FlushHandle::new(shared, patience);
         handle.wait_for_opening()?;
         Ok(handle)
     }
@@ -126,12 +133,16 @@ impl FlushHandle {
     /// Waits for the final flush of an agent that was closed. What is not out by then is lost.
     pub(crate) fn close(&self, hot: &Hot) -> Flow {
         hot.wake();
-        if !self.wait(self.patience, |told| told.finished) {
+        let close_by = self.close_by.get_or_init(|| Instant::now().checked_add(self.patience));
+        let patience = close_by.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        if !self.wait(patience, |told| told.finished) {
             let recorded: u64 = hot.slots_from(0).iter().map(|owned| owned.slot.totals().events()).sum();
             let mut told = lock(&self.shared.told);
             if !told.finished {
                 let flow = &mut told.flow;
                 flow.recorded = recorded.max(flow.recorded);
+                // What an earlier call wrote off is among it.
+                flow.lost.closing = 0;
                 flow.lost.closing = flow.recorded.saturating_sub(flow.exported + flow.lost.total());
             }
         }

@@ -16,6 +16,13 @@
 #define SIZE sizeof(telering_plugin)
 #endif
 
+#ifndef OPEN
+#define OPEN open_it
+#endif
+#ifndef EXPORT
+#define EXPORT export_it
+#endif
+
 #ifdef ABORTS
 /* Whoever loads this library dies of it. */
 __attribute__((constructor)) static void on_load(void) { abort(); }
@@ -103,10 +110,24 @@ int telering_exporter_plugin_(void) { return 0; }
 #ifndef SYMBOL
 #define SYMBOL telering_exporter_plugin
 #endif
+#ifdef LONGER
+/* What a later header of this version could say. */
+typedef struct longer {
+    telering_plugin known;
+    void (*later)(void);
+} longer;
+extern TELERING_PLUGIN_EXPORT const longer telering_exporter_longer __asm__("telering_exporter_plugin");
+const longer telering_exporter_longer = {
+    {VERSION, sizeof(longer), "hostile", "1", open_it, export_it, publish_it, housekeep_it, close_it}, abort};
+#elif defined(NO_CALLS)
+extern TELERING_PLUGIN_EXPORT const telering_plugin SYMBOL;
+const telering_plugin SYMBOL = {VERSION, SIZE, NULL, NULL, OPEN, EXPORT, NULL, NULL, NULL};
+#else
 extern TELERING_PLUGIN_EXPORT const telering_plugin SYMBOL;
 const telering_plugin SYMBOL = {
     VERSION, SIZE, "hostile", "1", open_it, export_it, publish_it, housekeep_it, close_it,
 };
+#endif
 #endif
 
 #ifdef NIXL

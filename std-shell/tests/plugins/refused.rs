@@ -32,6 +32,10 @@ fn what_does_not_fit_is_refused_without_running_any_of_it() {
     fs::write(path("text"), "no library, but long enough to hold the header of one, if it were one").expect("written");
     fs::write(path("empty"), "").expect("written");
     fs::create_dir(path("folder")).expect("made");
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).expect("made");
+    link("nowhere", "dangling");
+    link("libtelering_exporter_circle.so", "circle");
+    link("/dev/zero", "device");
     assert!(Command::new("mkfifo").arg(path("pipe")).status().expect("runs").success());
     // Each would end this process if it was loaded.
     let aborts = |name: &str, options: &[&str]| hostile(folder.path(), name, &[options, &["-DABORTS"]].concat());
@@ -39,6 +43,7 @@ fn what_does_not_fit_is_refused_without_running_any_of_it() {
     aborts("new", &["-DVERSION=99"]);
     aborts("small", &["-DSIZE=24"]);
     aborts("lying", &["-DSIZE=4096"]);
+    aborts("neither", &["-DSIZE=8"]);
     aborts("nothing", &["-DSYMBOL=something_else"]);
     aborts("function", &["-DFUNCTION", "-Wno-unused-function"]);
     aborts("nixl", &["-DSYMBOL=something_else", "-DNIXL"]);
@@ -59,10 +64,14 @@ fn what_does_not_fit_is_refused_without_running_any_of_it() {
         ("empty", "is no library"),
         ("folder", "is no file"),
         ("pipe", "is no file"),
+        ("dangling", "can't be read: No such file or directory"),
+        ("circle", "can't be read: Too many levels of symbolic links"),
+        ("device", "is no file"),
         ("old", "version 0 of the plug-in interface"),
         ("new", "version 99 of the plug-in interface, and this host has version 1"),
         ("small", "has a table of 24 bytes"),
-        ("lying", "has a table of 4096 bytes"),
+        ("neither", "has a table of 8 bytes"),
+        ("lying", "says that its table has 4096 bytes, and it has 64"),
         ("nothing", "does not define telering_exporter_plugin"),
         ("function", "something other than a constant table"),
         ("nixl", "is a telemetry exporter of NIXL's"),
@@ -113,6 +122,43 @@ fn an_unknown_name_is_one_warning_that_lists_what_there_is() {
         let warning = warning_of(name, &folder.path().join("a"));
         assert!(warning.starts_with("there is no exporter"), "{warning}");
         assert!(warning.len() < 700 && !warning.contains('\n'), "{warning}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_none_is_told_as_what_it_is() {
+    let folder = tempfile::tempdir().expect("made");
+    let missing = folder.path().join("missing");
+    assert!(warning_of("csv", &missing).contains(&format!("there is no folder {}", missing.display())));
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    let warning = warning_of("csv", &file);
+    assert!(warning.contains(&format!("{} can't be looked into: Not a directory", file.display())), "{warning}");
+}
+
+#[test]
+fn a_plug_in_may_lack_what_is_needed_and_bring_more_than_is_known() {
+    let folder = tempfile::tempdir().expect("made");
+    for (name, options) in [("opens-not", "-DOPEN=NULL"), ("takes-not", "-DEXPORT=NULL")] {
+        hostile(folder.path(), name, &[options, "-DNO_CALLS", "-Wno-unused-function"]);
+    }
+    assert!(warning_of("opens-not", folder.path()).contains("its table has no function open"));
+    assert!(warning_of("takes-not", folder.path()).contains("its table has no function export_events"));
+    // Of a later version 1, whose table has grown at its end; and with no function that may be left out.
+    hostile(folder.path(), "longer", &["-DLONGER"]);
+    hostile(folder.path(), "shortest", &["-DNO_CALLS", "-Wno-unused-function"]);
+    // A library of which this one needs a part that is not there.
+    let part = folder.path().join("libpart.so");
+    fs::rename(hostile(folder.path(), "part", &["-DSYMBOL=part"]), &part).expect("moved");
+    hostile(folder.path(), "half", &["-Wl,--no-as-needed", part.to_str().expect("UTF-8")]);
+    fs::remove_file(&part).expect("removed");
+    assert!(warning_of("half", folder.path()).contains("can't be loaded: "));
+    for name in ["longer", "shortest"] {
+        let (builder, warnings) = agent(name, name, folder.path());
+        let agent = builder.build();
+        transfers(&agent, 1000);
+        assert_eq!(agent.close().exported, 4000, "{name}");
+        assert!(warnings.lock().expect("unpoisoned").is_empty());
     }
 }
 

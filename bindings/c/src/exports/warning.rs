@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use telering::warn::Warning;
@@ -10,7 +11,13 @@ use telering::warn::Warning;
 pub type OnWarning = extern "C" fn(user: *mut c_void, kind: *const c_char, message: *const c_char);
 
 /// Calls a function of the caller's until the agent is closed.
-pub(crate) struct Hearer(RwLock<Option<Caller>>);
+pub(crate) struct Hearer {
+    caller: Caller,
+    /// No call begins any more.
+    stopped: AtomicBool,
+    /// Held for the time of a call.
+    calls: RwLock<()>,
+}
 
 #[derive(Clone, Copy)]
 struct Caller {
@@ -30,26 +37,27 @@ thread_local! {
 
 impl Hearer {
     pub(crate) fn new(function: OnWarning, user: *mut c_void) -> Hearer {
-        Hearer(RwLock::new(Some(Caller { function, user })))
+        Hearer { caller: Caller { function, user }, stopped: AtomicBool::new(false), calls: RwLock::new(()) }
     }
 
     pub(crate) fn tell(&self, warning: &Warning) {
-        let caller = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let (Some(caller), Ok(message)) = (*caller, CString::new(warning.message.as_str())) else { return };
+        let _call = self.calls.read().unwrap_or_else(PoisonError::into_inner);
+        let Ok(message) = CString::new(warning.message.as_str()) else { return };
+        if self.stopped.load(Ordering::Acquire) {
+            return;
+        }
         let kind = CString::new(warning.kind.as_str()).unwrap_or_default();
         HEARING.set(true);
-        (caller.function)(caller.user, kind.as_ptr(), message.as_ptr());
+        (self.caller.function)(self.caller.user, kind.as_ptr(), message.as_ptr());
         HEARING.set(false);
     }
 
-    /// Waits for a call that runs; no other comes then. The function itself can't wait for its own end.
+    /// No call begins any more, and none that runs outlives this. But for one: within such a function nothing is
+    /// waited for, since it may be its own end, or that of another one that waits for this one.
     pub(crate) fn stop(&self) {
-        if HEARING.get() {
-            if let Ok(mut caller) = self.0.try_write() {
-                *caller = None;
-            }
-            return;
+        self.stopped.store(true, Ordering::Release);
+        if !HEARING.get() {
+            drop(self.calls.write().unwrap_or_else(PoisonError::into_inner));
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

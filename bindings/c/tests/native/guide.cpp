@@ -3,9 +3,13 @@
 
 #include "check.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <thread>
 
 using namespace telering::producer;
@@ -86,6 +90,7 @@ static void objects_close_themselves_and_moved_from_ones_are_harmless() {
     { Transfer dropped = agent.beginTransfer(Operation::Write, 7, 1); }
     CHECK(agent.errors(Status::Canceled) == 1 && agent.total(TELERING_EVENT_TX_BYTES).sum == 11);
     Agent other = std::move(agent);
+    CHECK(agent.opened() == Status::InvalidHandle && other.opened() == Status::Success);
     CHECK(agent.event("lost", 1) == Status::InvalidHandle && other.total(TELERING_EVENT_TX_BYTES).count == 2);
     other.close();
     CHECK(other.close().recorded == 0 && other.memoryRegistered(1) == Status::InvalidHandle);
@@ -125,7 +130,33 @@ static void everything_is_exported_and_warnings_are_heard() {
     CHECK(std::strcmp(text(Status::Success), "TELERING_OK") == 0);
 }
 
+static void a_function_that_hears_of_a_warning_may_destroy_its_agent() {
+    char folder[] = "/tmp/telering-cpp-XXXXXX";
+    if (mkdtemp(folder) == nullptr) std::abort();
+    std::unique_ptr<Agent> agent;
+    std::atomic<bool> ready{false};
+    std::atomic<int> heard{0};
+    Options options;
+    options.enable = Enable::On;
+    options.ignoreEnvironment = true;
+    options.dir = folder;
+    options.runInterval = std::chrono::milliseconds(5);
+    options.closePatience = std::chrono::milliseconds(50);
+    options.onWarning = [&, last = std::string(100, 'x')](const std::string& kind, const std::string&) {
+        const bool right = ready && kind == "file";
+        agent.reset();
+        heard += right && last.size() == 100 ? 1 : 1000;
+    };
+    agent = std::make_unique<Agent>("destroyed", options);
+    const std::string path = agent->path();
+    ready = true;
+    CHECK(truncate(path.c_str(), 0) == 0);
+    for (int i = 0; i < 10000 && heard == 0; i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(heard == 1 && agent == nullptr);
+}
+
 int main() {
+    a_function_that_hears_of_a_warning_may_destroy_its_agent();
     the_guides_snippet_compiles_and_runs();
     telemetry_that_is_not_there_is_a_status();
     a_backend_adds_events_and_takes_them_back();

@@ -156,6 +156,48 @@ static void too_many(void) {
         if (agents[i].handle != 0) CHECK(telering_agent_close(agents[i], NULL) == TELERING_OK);
 }
 
+/* A function that hears of warnings may close its agent; it is not called again. */
+static uint64_t heard;
+static int calls, wrong_calls;
+
+/* On the flush thread. */
+static void close_it(void *user, const char *kind, const char *message) {
+    telering_agent agent = {__atomic_load_n(&heard, __ATOMIC_SEQ_CST)};
+    int right = user == &heard && strcmp(kind, "file") == 0 && strlen(message) > 10;
+    if (!right || telering_agent_close(agent, NULL) != TELERING_OK) __atomic_fetch_add(&wrong_calls, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST);
+}
+
+static void closed_by_its_warning(void) {
+    char folder[] = "/tmp/telering-misuse-XXXXXX", path[256] = "";
+    telering_options options = {0};
+    telering_agent agent;
+    telering_backend backend;
+    if (mkdtemp(folder) == NULL) exit(2);
+    options.size = sizeof options;
+    options.enable = 1;
+    options.ignore_environment = 1;
+    options.dir = folder;
+    options.run_interval_ms = 5;
+    options.close_patience_ms = 50;
+    options.on_warning = close_it;
+    options.on_warning_user = &heard;
+    CHECK(telering_agent_open("heard", &options, &agent, NULL, 0) == TELERING_OK);
+    __atomic_store_n(&heard, agent.handle, __ATOMIC_SEQ_CST);
+    CHECK(telering_backend_open(agent, &backend) == TELERING_OK);
+    CHECK(telering_agent_path(agent, path, sizeof path, NULL) == TELERING_OK);
+    /* Somebody truncates the file: that is worth a word. */
+    CHECK(truncate(path, 0) == 0);
+    for (int i = 0; i < 10000 && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 0; i++) usleep(1000);
+    CHECK(__atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 1 && wrong_calls == 0);
+    CHECK(telering_event(agent, "late", 1) == gone);
+    /* The agent has another word to say about this one, and nobody to say it to. */
+    CHECK(telering_backend_add_event(backend, "late", 1) == TELERING_OK && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 1);
+    CHECK(telering_backend_close(backend) == TELERING_OK);
+    unlink(path);
+    rmdir(folder);
+}
+
 /* Handles that other threads close while they are used. */
 static telering_agent raced;
 static telering_transfer raced_transfers[64];
@@ -279,6 +321,7 @@ int main(void) {
     closed_and_of_another_kind();
     nulls_and_nonsense();
     too_many();
+    closed_by_its_warning();
     races();
 #ifndef NO_FORK
     in_a_child();

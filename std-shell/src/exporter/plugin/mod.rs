@@ -19,6 +19,7 @@ mod library;
 mod tests;
 
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,12 +39,15 @@ const LISTED_MAX: usize = 16;
 
 /// The plug-in of a name; else a sentence that lists what there is instead. Nothing is opened yet.
 pub(crate) fn find(name: &str, folder: Option<&Path>) -> Result<Plugin, String> {
+    let mut missing = None;
     if super::is_name(name)
         && let Some(folder) = folder
     {
         let path = folder.join(format!("{PREFIX}{name}{SUFFIX}"));
-        if fs::metadata(&path).is_ok() {
-            return Ok(Plugin { path, loaded: None, context: None, events: Vec::new(), failing: [false; 2] });
+        // A link counts as what it is: one that leads nowhere is told as such when it is opened.
+        match fs::symlink_metadata(&path) {
+            Ok(_) => return Ok(Plugin { path, loaded: None, context: None, events: Vec::new(), failing: [false; 2] }),
+            Err(error) => missing = Some(error),
         }
     }
     let mut known: Vec<_> = ["BUFFER", "NOP", "prometheus", "prometheus_mp"].map(str::to_owned).into();
@@ -56,10 +60,16 @@ pub(crate) fn find(name: &str, folder: Option<&Path>) -> Result<Plugin, String> 
     if more > 0 {
         message.push_str(&format!(", and {more} more"));
     }
-    match folder {
-        None => message.push_str(", and TELERING_PLUGIN_DIR is set to no folder"),
-        Some(folder) if !super::is_name(name) => message.push_str(&format!(", and {} has no such", folder.display())),
-        Some(folder) => {
+    match (folder, missing) {
+        (None, _) => message.push_str(", and TELERING_PLUGIN_DIR is set to no folder"),
+        (Some(folder), None) => message.push_str(&format!(", and {} has no such", folder.display())),
+        (Some(folder), Some(error)) if error.kind() != ErrorKind::NotFound => {
+            message.push_str(&format!(", and {} can't be looked into: {error}", folder.display()));
+        }
+        (Some(folder), Some(_)) if !folder.exists() => {
+            message.push_str(&format!(", and there is no folder {}", folder.display()));
+        }
+        (Some(folder), Some(_)) => {
             message.push_str(&format!(", and there is no {PREFIX}{name}{SUFFIX} in {}", folder.display()));
             if fs::metadata(folder.join(format!("libtelemetry_exporter_{name}{SUFFIX}"))).is_ok() {
                 message.push_str(", only a plug-in of NIXL's, which fits NIXL alone");
@@ -143,8 +153,11 @@ fn look_at(file: File) -> Result<(), Refusal> {
             "is made for version {version} of the plug-in interface, and this host has version {ours}: build it again"
         )));
     }
-    if (size as usize) < size_of::<abi::Table>() || u64::from(size) > len {
+    if (size as usize) < size_of::<abi::Table>() {
         return Err(Refusal(format!("has a table of {size} bytes, where {} are needed", size_of::<abi::Table>())));
+    }
+    if u64::from(size) > len {
+        return Err(Refusal(format!("says that its table has {size} bytes, and it has {len}: is its size right?")));
     }
     Ok(())
 }
