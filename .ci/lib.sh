@@ -37,8 +37,9 @@ packages() {
     done
     ((${#absent[@]} == 0)) && return
     echo "installing Debian packages: ${absent[*]}"
-    as_root apt-get -qq update || missing "apt-get update failed"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${absent[@]}" ||
+    # Another installation may be under way: a machine's own at night, or a second run of this.
+    as_root apt-get -qq update || { sleep 60 && as_root apt-get -qq update; } || missing "apt-get update failed"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${absent[@]}" ||
         missing "apt-get could not install: ${absent[*]}"
 }
 

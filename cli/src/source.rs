@@ -77,7 +77,7 @@ pub(crate) struct Options {
     pub(crate) within: Option<Place>,
 }
 
-/// The images inside a file, for `--scan`. It complains about those that are cut, and if there is none.
+/// The images inside a file, for `--scan`. It complains about those that are cut or swapped, and if there is none.
 pub(crate) fn places_of(path: &Path) -> anyhow::Result<Vec<Place>> {
     let dump = scan_dump(path)?;
     for cut in &dump.cut {
@@ -87,6 +87,22 @@ pub(crate) fn places_of(path: &Path) -> anyhow::Result<Vec<Place>> {
             cut.offset,
             cut.len
         ));
+    }
+    if dump.unsearched > 0 {
+        terminal::complain(format_args!(
+            "{}: {} images; its last {} bytes are not searched. Split the dump to see the rest",
+            terminal::path(path),
+            dump.images.len() + dump.cut.len(),
+            dump.unsearched
+        ));
+    }
+    if let Some(swapped) = dump.swapped {
+        anyhow::bail!(
+            "{}: the bytes of the image at {:#x} are swapped in words of {}. Dump bytes instead of words",
+            terminal::path(path),
+            swapped.head,
+            swapped.word
+        );
     }
     if dump.images.is_empty() {
         anyhow::bail!("{}: no whole telemetry image in it", terminal::path(path));

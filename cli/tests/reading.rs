@@ -310,6 +310,25 @@ fn images_inside_a_larger_dump_are_found_and_read() {
     let ran = run(["inspect".as_ref(), "--scan".as_ref(), path.as_path()]);
     assert_eq!(ran.status, 2);
     assert!(ran.err.contains("dump more memory") && ran.err.contains("no whole telemetry image"), "{}", ran.err);
+
+    // One that is damaged doesn't hide the others: here the positions of the second contradict each other.
+    let mut damaged = [one.as_slice(), &other, &one].concat();
+    let intent = one.len() + 3648 + 64;
+    damaged[intent..intent + 8].fill(0xff);
+    fs::write(&path, &damaged).unwrap();
+    let ran = run(["read".as_ref(), "--scan".as_ref(), path.as_path(), "--format".as_ref(), "jsonl".as_ref()]);
+    let values: Vec<_> = ran.json().iter().map(|event| event["value"].clone()).collect();
+    assert_eq!((ran.status, values), (2, vec![json!(11), json!(11)]), "{}", ran.err);
+    assert!(ran.err.contains(&format!("ram.bin+{:#x}", one.len())), "{}", ran.err);
+    let ran = run(["inspect".as_ref(), "--scan".as_ref(), path.as_path(), "--json".as_ref()]);
+    assert_eq!((ran.status, ran.json().len()), (2, 2), "{}", ran.err);
+
+    let mut swapped = damaged;
+    swapped.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    fs::write(&path, &swapped).unwrap();
+    let ran = run(["read".as_ref(), "--scan".as_ref(), path.as_path()]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.contains("swapped in words of 4"), "{}", ran.err);
 }
 
 #[test]

@@ -49,6 +49,9 @@ compile_error!(
      `shared-memory` out, and read the memory on this core or from a dump"
 );
 
+#[cfg(not(any(target_pointer_width = "32", target_pointer_width = "64")))]
+compile_error!("telering-core: addresses of 16 bits don't reach through an image. It is for cores of 32 and 64 bits");
+
 pub mod check;
 pub mod copies;
 #[cfg(not(loom))]

@@ -247,3 +247,28 @@ fn what_is_pushed_with_a_wrong_check_word_fits_nowhere() {
     });
     assert_eq!(fits, [false, true]);
 }
+
+#[test]
+fn a_count_of_boots_that_is_full_stays_so() {
+    let words = memory(4);
+    Recorder::format(&words, 4, INSTANCE, clock()).unwrap();
+    let start = telering_core::layout::image::extension_offset(4).unwrap() as usize / 8;
+    words[start + control::BOOTS / 8].store(u64::to_le(u64::from(u32::MAX) - 1), Ordering::Relaxed);
+    for _ in 0..2 {
+        assert_eq!(Recorder::attach(&words, 4, clock()).unwrap().0.boots(), u32::MAX, "never back to none");
+    }
+}
+
+#[test]
+fn positions_wrap_without_a_panic() {
+    let words: [_; 16] = core::array::from_fn(|_| [const { AtomicU64::new(0) }; 7]);
+    let (intent, committed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let ring = telering_core::ring::Ring::new(&intent, &committed, &words).unwrap();
+    let mut producer = telering_core::ring::Producer::resume(ring, u64::MAX - 1);
+    for _ in 0..4 {
+        producer.push_batch(1, |position| [position; 7]);
+        producer.push([producer.position(); 7]);
+    }
+    assert_eq!(producer.position(), 6);
+    assert_eq!(u64::from_le(words[5][0].load(Ordering::Relaxed)), 5);
+}

@@ -36,8 +36,49 @@ static int dump(void) {
     return handle != -1 && call(0x05, block) == 0 && call(0x02, block) == 0;
 }
 
+/* Memory of any content becomes an image, and nothing that is refused or not there yet harms the program. */
+static int anything_goes(void) {
+    static _Alignas(8) unsigned char memory[TELERING_BYTES(4)];
+    static telering_recorder other, none;
+    static telering_event nameless;
+    static const unsigned char noise[] = {0xff, 0x00, 0xa5, 'T'};
+    uint32_t interrupted = 99;
+
+    /* An interrupt may come before there is a recorder. */
+    telering_record(&other, &nameless, 1);
+    telering_heartbeat(&other);
+    telering_record(0, &nameless, 1);
+    telering_record(&other, 0, 1);
+    if (telering_written(&other) != 0 || telering_boots(&other) != 0 || looks != 0) return 0;
+
+    for (uint32_t kind = 0; kind < sizeof noise; kind++) {
+        for (uint32_t at = 0; at < sizeof memory; at++) memory[at] = noise[kind];
+        interrupted = 99;
+        if (telering_attach(&other, memory, sizeof memory, 4, 7, 32768, ticks, &interrupted) != TELERING_FORMATTED || interrupted != 0) return 0;
+        if (telering_written(&other) != 0 || telering_boots(&other) != 0) return 0;
+    }
+    telering_record(&other, &nameless, 1);
+    /* Refused before anything is changed: the image is the one of before, and so are its boots. */
+    if (telering_attach(0, memory, sizeof memory, 4, 7, 32768, ticks, 0) != TELERING_WRONG_MEMORY) return 0;
+    if (telering_attach(&none, memory, sizeof memory, 4, 0, 32768, ticks, 0) != TELERING_WRONG_ARGUMENT) return 0;
+    if (telering_attach(&none, memory, sizeof memory, 4, 7, 0, ticks, 0) != TELERING_WRONG_ARGUMENT) return 0;
+    if (telering_attach(&none, memory, sizeof memory, 4, 7, 32768, 0, 0) != TELERING_WRONG_ARGUMENT) return 0;
+    if (telering_attach(&none, 0, sizeof memory, 4, 7, 32768, ticks, 0) != TELERING_WRONG_MEMORY) return 0;
+    if (telering_attach(&none, memory, 0, 4, 7, 32768, ticks, 0) != TELERING_WRONG_MEMORY) return 0;
+    if (telering_attach(&none, memory, sizeof memory, 0, 7, 32768, ticks, 0) != TELERING_WRONG_CAPACITY) return 0;
+    if (telering_attach(&none, memory, sizeof memory, 0x80000000u, 7, 32768, ticks, 0) != TELERING_WRONG_CAPACITY) return 0;
+    telering_record(&none, &nameless, 1);
+    if (telering_attach(&other, memory, sizeof memory, 4, 9, 1000000, ticks, 0) != TELERING_ATTACHED) return 0;
+    if (telering_written(&other) != 1 || telering_boots(&other) != 1) return 0;
+    /* An image of another capacity can't go on. */
+    if (telering_attach(&other, memory, TELERING_BYTES(2), 2, 9, 1000000, ticks, 0) != TELERING_FORMATTED) return 0;
+    looks = 0;
+    return telering_written(&other) == 0;
+}
+
 static void run(void) {
     uint32_t interrupted = 99;
+    if (!anything_goes()) leave(0);
     /* What can't be is refused. */
     if (telering_init(&recorder, black_box + 4, sizeof black_box - 8, CAPACITY, 1, 32768, ticks) != TELERING_WRONG_MEMORY) leave(0);
     if (telering_init(&recorder, black_box, sizeof black_box, CAPACITY + 1, 1, 32768, ticks) != TELERING_WRONG_CAPACITY) leave(0);

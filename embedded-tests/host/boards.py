@@ -23,9 +23,9 @@ class Board:
 
 M3 = Board("m3", "thumbv7m-none-eabi", ("qemu-system-arm", "-cpu", "cortex-m3", "-machine", "lm3s6965evb"))
 M0 = Board("m0", "thumbv6m-none-eabi", ("qemu-system-arm", "-machine", "microbit"))
-# The one program that is written for it as well.
+# The programs that are written for it as well.
 RISCV = Board(
-    "riscv", "riscv32imc-unknown-none-elf", ("qemu-system-riscv32", "-machine", "virt", "-bios", "none"), ("--bin", "black_box"),
+    "riscv", "riscv32imc-unknown-none-elf", ("qemu-system-riscv32", "-machine", "virt", "-bios", "none"), ("--bin", "black_box", "--bin", "endless", "--bin", "read_meanwhile"),
 )  # fmt: skip
 BOARDS = (M3, M0)
 

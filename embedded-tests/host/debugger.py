@@ -89,7 +89,10 @@ class Debugger:
         return int.from_bytes(self.memory(address, 8), "little")
 
     def put_word(self, address, value):
-        self._right(f"M{address:x},8:{value.to_bytes(8, 'little').hex()}")
+        self.put(address, value.to_bytes(8, "little"))
+
+    def put(self, address, data):
+        self._right(f"M{address:x},{len(data):x}:{data.hex()}")
 
     def register(self, number):
         return int.from_bytes(bytes.fromhex(self.ask("g")[8 * number : 8 * number + 8]), "little")

@@ -51,7 +51,7 @@ class BlackBox(unittest.TestCase):
                 self.assertEqual(images.differences(images.expected("device_crashed"), images.answers([path])[0]), [])
 
     def test_a_reader_and_a_timer_never_wait_for_each_other(self):
-        for board in boards.BOARDS:
+        for board in (*boards.BOARDS, boards.RISCV):
             with self.subTest(board.name), tempfile.TemporaryDirectory() as folder:
                 program = boards.build(board) / "read_meanwhile"
                 status, said = boards.run(board, program, folder, "-icount", "shift=3")

@@ -14,7 +14,7 @@ use material::{NixlFile, TestImage};
 use telering::core::image::PartSet;
 use telering::core::layout::parts::PartKind;
 use telering::core::snapshot::{Flow, Snapshot};
-use telering::reader::{NixlLayout, fuzz_open};
+use telering::reader::{NixlLayout, fuzz_open, fuzz_scan};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/open_image")
@@ -81,4 +81,19 @@ fn every_seed_is_sound_and_stands_in_the_corpus() {
         assert!(fuzz_open(&bytes).is_some(), "{name} is refused");
         assert!(corpus().join(&name).exists(), "{name} is missing: TELERING_WRITE_SEEDS=1 writes it");
     }
+}
+
+#[test]
+fn every_dump_of_the_corpus_holds_the_same_images_in_whatever_pieces_it_is_taken() {
+    let mut found = (0, 0, 0);
+    for entry in fs::read_dir(corpus().with_file_name("scan_dump")).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        let (pieces, bytes) = bytes.split_first().unwrap();
+        let dump = fuzz_scan(bytes, usize::from(*pieces));
+        assert_eq!(dump, fuzz_scan(bytes, usize::MAX));
+        found.0 += dump.images.len();
+        found.1 += dump.cut.len();
+        found.2 += usize::from(dump.swapped.is_some());
+    }
+    assert_eq!(found, (7, 1, 3), "images, cut ones, swapped ones");
 }

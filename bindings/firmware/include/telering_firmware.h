@@ -36,23 +36,27 @@ enum telering_category {
 enum telering_result {
     TELERING_FORMATTED = 0,       /* a new image */
     TELERING_ATTACHED = 1,        /* the image of the run before goes on */
-    TELERING_WRONG_MEMORY = -1,   /* null, not aligned to 8 bytes, or not TELERING_BYTES(capacity) long */
+    TELERING_WRONG_MEMORY = -1,   /* null, not aligned to 8 bytes, or not TELERING_BYTES(capacity) long; or no recorder */
     TELERING_WRONG_CAPACITY = -2, /* no power of two from 2 to 2^24 */
     TELERING_WRONG_ARGUMENT = -3, /* instance or ticks_per_second is 0, or there is no ticks */
 };
 
-/* What is in them is nobody's business but the library's. */
+/* What is in them is nobody's business but the library's. A recorder that is all zero, as a static one is at first and
+ * after a call that was refused, records nothing: an interrupt may come before the recorder is made. Keep both static;
+ * an event that is all zero has no name. */
 typedef struct { uint64_t opaque[12]; } telering_recorder;
 typedef struct { uint64_t opaque[8]; } telering_event;
 
-/* Formats the memory, whatever it holds, and makes its recorder. The memory is the library's until the next reset.
+/* Formats the memory, whatever it holds, and makes its recorder. The memory is the library's until the next reset: one
+ * call of telering_init or telering_attach for it, for two recorders would write over each other's events.
  * instance: a number that names this image among all others, not 0: random, or made of a serial number and a counter.
  * ticks: a counter since boot that never wraps, ticks_per_second its rate. Gives an enum telering_result. */
 int32_t telering_init(telering_recorder *recorder, void *memory, size_t bytes, uint32_t capacity, uint64_t instance,
                       uint32_t ticks_per_second, uint64_t (*ticks)(void));
 
 /* The same for memory that the start-up code leaves alone: goes on with the image that survived the reset, if there is
- * one. interrupted, unless null, becomes how many records the reset cut short: readers count them as lost.
+ * one. interrupted, unless null, becomes how many records the reset cut short: readers count them as lost. Whatever else
+ * the memory holds, it is formatted: noise, another capacity, an image of another version of this library.
  * The memory must not lie behind a write-back cache. */
 int32_t telering_attach(telering_recorder *recorder, void *memory, size_t bytes, uint32_t capacity, uint64_t instance,
                         uint32_t ticks_per_second, uint64_t (*ticks)(void), uint32_t *interrupted);

@@ -18,10 +18,25 @@ const WRONG_MEMORY: i32 = -1;
 const WRONG_CAPACITY: i32 = -2;
 const WRONG_ARGUMENT: i32 = -3;
 
-/// What the header calls `telering_recorder`.
+/// What the header calls `telering_recorder`. In C it begins as zeros, and an interrupt may record before the program
+/// made it, or although making it was refused: without `ticks` there is no recorder.
 pub struct CRecorder {
-    recorder: Recorder<'static>,
-    ticks: extern "C" fn() -> u64,
+    recorder: MaybeUninit<Recorder<'static>>,
+    ticks: Option<extern "C" fn() -> u64>,
+}
+
+impl CRecorder {
+    fn made(&self) -> Option<&Recorder<'static>> {
+        // SAFETY: there is a recorder wherever there are ticks.
+        self.ticks.map(|_| unsafe { self.recorder.assume_init_ref() })
+    }
+
+    /// The recorder, and what its clock says.
+    fn now(&mut self) -> Option<(&mut Recorder<'static>, u64)> {
+        let ticks = self.ticks?;
+        // SAFETY: there is a recorder wherever there are ticks.
+        Some((unsafe { self.recorder.assume_init_mut() }, ticks()))
+    }
 }
 
 /// Room that the header gives.
@@ -47,6 +62,59 @@ fn no_ticks() -> u64 {
     0
 }
 
+/// What both ways to a recorder need, looked at before anything is touched.
+struct Wanted {
+    place: &'static mut MaybeUninit<CRecorder>,
+    memory: &'static [AtomicU64],
+    instance: NonZeroU64,
+    clock: Clock,
+    ticks: extern "C" fn() -> u64,
+}
+
+impl Wanted {
+    /// # Safety
+    /// As [`telering_init`].
+    unsafe fn new(
+        recorder: *mut MaybeUninit<CRecorder>,
+        memory: *mut c_void,
+        bytes: usize,
+        instance: u64,
+        ticks_per_second: u32,
+        ticks: Option<extern "C" fn() -> u64>,
+    ) -> Result<Wanted, i32> {
+        let (Some(instance), Some(rate), Some(ticks)) =
+            (NonZeroU64::new(instance), NonZeroU32::new(ticks_per_second), ticks)
+        else {
+            return Err(WRONG_ARGUMENT);
+        };
+        if !recorder.is_aligned() {
+            return Err(WRONG_MEMORY);
+        }
+        // SAFETY: the caller keeps the promise of `words`, and `recorder` is null or has room.
+        match unsafe { (words(memory, bytes), recorder.as_mut()) } {
+            (Some(memory), Some(place)) => {
+                Ok(Wanted { place, memory, instance, clock: Clock::new(rate, no_ticks), ticks })
+            }
+            _ => Err(WRONG_MEMORY),
+        }
+    }
+
+    fn put(self, recorder: Recorder<'static>) {
+        self.place.write(CRecorder { recorder: MaybeUninit::new(recorder), ticks: Some(self.ticks) });
+    }
+
+    fn format(self, capacity: u32) -> i32 {
+        match Recorder::format(self.memory, capacity.into(), self.instance, self.clock) {
+            Ok(recorder) => {
+                self.put(recorder);
+                FORMATTED
+            }
+            Err(telering_core::image::FormatError::Capacity { .. }) => WRONG_CAPACITY,
+            Err(_) => WRONG_MEMORY,
+        }
+    }
+}
+
 /// Formats memory and puts a recorder for it into `recorder`.
 ///
 /// # Safety
@@ -61,23 +129,10 @@ pub unsafe extern "C" fn telering_init(
     ticks_per_second: u32,
     ticks: Option<extern "C" fn() -> u64>,
 ) -> i32 {
-    let (Some(instance), Some(rate), Some(ticks)) =
-        (NonZeroU64::new(instance), NonZeroU32::new(ticks_per_second), ticks)
-    else {
-        return WRONG_ARGUMENT;
-    };
-    // SAFETY: the caller keeps the promise of `words`, and `recorder` is null or has room.
-    let (Some(memory), Some(place)) = (unsafe { words(memory, bytes) }, unsafe { recorder.as_mut() }) else {
-        return WRONG_MEMORY;
-    };
-    let clock = Clock::new(rate, no_ticks);
-    match Recorder::format(memory, capacity.into(), instance, clock) {
-        Ok(recorder) => {
-            place.write(CRecorder { recorder, ticks });
-            FORMATTED
-        }
-        Err(telering_core::image::FormatError::Capacity { .. }) => WRONG_CAPACITY,
-        Err(_) => WRONG_MEMORY,
+    // SAFETY: the same promises.
+    match unsafe { Wanted::new(recorder, memory, bytes, instance, ticks_per_second, ticks) } {
+        Ok(wanted) => wanted.format(capacity),
+        Err(refused) => refused,
     }
 }
 
@@ -96,23 +151,24 @@ pub unsafe extern "C" fn telering_attach(
     ticks: Option<extern "C" fn() -> u64>,
     interrupted: *mut u32,
 ) -> i32 {
-    // SAFETY: the caller keeps the promise of `words`.
-    if let (Some(rate), Some(words), Some(ticks)) =
-        (NonZeroU32::new(ticks_per_second), unsafe { words(memory, bytes) }, ticks)
-    {
-        if let Ok((found, open)) = Recorder::attach(words, capacity.into(), Clock::new(rate, no_ticks)) {
-            // SAFETY: null, or room for a recorder and a number, as the caller promises.
-            let (place, count) = unsafe { (recorder.as_mut(), interrupted.as_mut()) };
-            let Some(place) = place else { return WRONG_MEMORY };
-            place.write(CRecorder { recorder: found, ticks });
-            if let Some(count) = count {
-                *count = open as u32;
-            }
-            return ATTACHED;
-        }
-    }
+    // SAFETY: null, or room for a number, as the caller promises.
+    let count = unsafe { interrupted.as_mut() };
     // SAFETY: the same promises.
-    unsafe { telering_init(recorder, memory, bytes, capacity, instance, ticks_per_second, ticks) }
+    let wanted = match unsafe { Wanted::new(recorder, memory, bytes, instance, ticks_per_second, ticks) } {
+        Ok(wanted) => wanted,
+        Err(refused) => return refused,
+    };
+    let found = Recorder::attach(wanted.memory, capacity.into(), wanted.clock);
+    if let Some(count) = count {
+        *count = found.as_ref().map_or(0, |(_, open)| *open as u32);
+    }
+    match found {
+        Ok((recorder, _)) => {
+            wanted.put(recorder);
+            ATTACHED
+        }
+        Err(_) => wanted.format(capacity),
+    }
 }
 
 /// Makes what all events of one name share.
@@ -135,16 +191,17 @@ pub unsafe extern "C" fn telering_event_init(event: *mut MaybeUninit<Template>, 
     place.write(Template::new(Category(category), Name::new(name).0));
 }
 
-/// Records one event that happened now.
+/// Records one event that happened now; nothing while there is no recorder.
 ///
 /// # Safety
-/// Both were made by the functions above, and no other call uses `recorder` now.
+/// Both were made by the functions above, or are all zero, and no other call uses `recorder` now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telering_record(recorder: *mut CRecorder, event: *const Template, value: u64) {
-    // SAFETY: null, or what the functions above made.
-    if let (Some(recorder), Some(event)) = unsafe { (recorder.as_mut(), event.as_ref()) } {
-        let ticks = (recorder.ticks)();
-        recorder.recorder.record_at(event, ticks, value);
+    // SAFETY: null, zeros, or what the functions above made.
+    if let (Some(recorder), Some(event)) = unsafe { (recorder.as_mut(), event.as_ref()) }
+        && let Some((recorder, ticks)) = recorder.now()
+    {
+        recorder.record_at(event, ticks, value);
     }
 }
 
@@ -154,8 +211,8 @@ pub unsafe extern "C" fn telering_record(recorder: *mut CRecorder, event: *const
 /// As [`telering_record`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telering_written(recorder: *const CRecorder) -> u64 {
-    // SAFETY: null, or what the functions above made.
-    unsafe { recorder.as_ref() }.map_or(0, |recorder| recorder.recorder.written())
+    // SAFETY: null, zeros, or what the functions above made.
+    unsafe { recorder.as_ref() }.and_then(CRecorder::made).map_or(0, Recorder::written)
 }
 
 /// How often the image was attached.
@@ -164,8 +221,8 @@ pub unsafe extern "C" fn telering_written(recorder: *const CRecorder) -> u64 {
 /// As [`telering_record`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telering_boots(recorder: *const CRecorder) -> u32 {
-    // SAFETY: null, or what the functions above made.
-    unsafe { recorder.as_ref() }.map_or(0, |recorder| recorder.recorder.boots())
+    // SAFETY: null, zeros, or what the functions above made.
+    unsafe { recorder.as_ref() }.and_then(CRecorder::made).map_or(0, Recorder::boots)
 }
 
 /// Says that the device is at work.
@@ -174,10 +231,9 @@ pub unsafe extern "C" fn telering_boots(recorder: *const CRecorder) -> u32 {
 /// As [`telering_record`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn telering_heartbeat(recorder: *mut CRecorder) {
-    // SAFETY: null, or what the functions above made.
-    if let Some(recorder) = unsafe { recorder.as_mut() } {
-        let ticks = (recorder.ticks)();
-        recorder.recorder.heartbeat_at(ticks);
+    // SAFETY: null, zeros, or what the functions above made.
+    if let Some((recorder, ticks)) = unsafe { recorder.as_mut() }.and_then(CRecorder::now) {
+        recorder.heartbeat_at(ticks);
     }
 }
 

@@ -6,7 +6,7 @@ const MICROSECONDS: u32 = 1_000_000;
 
 /// A counter that starts at boot and never wraps, and its rate.
 ///
-/// A counter of 32 bits is widened by the firmware: count its overflows in their interrupt.
+/// A counter of 32 bits or fewer is widened by the firmware: docs/embedded.md shows how.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     ticks: fn() -> u64,

@@ -133,7 +133,8 @@ impl<'m> Recorder<'m> {
         let read = u64::from_le(read_pos.load(Ordering::Relaxed)) as u32 & mask;
         let mut recorder = Recorder { producer, header: pieces.header, control: pieces.control, read, mask, clock };
         recorder.make_readable();
-        let boots = recorder.boots().wrapping_add(1);
+        // A number that is damaged, or there: "so many or more", never "none".
+        let boots = recorder.boots().saturating_add(1);
         recorder.put(in_control(control::BOOTS), u64::from(boots));
         recorder.set_state(State::Open);
         put_clock(memory, plan, &clock);

@@ -120,7 +120,7 @@ impl Image<'_, '_> {
     /// If there are more than [`Image::max_batch`].
     pub fn push_sealed(&mut self, records: &[[u64; RECORD_WORDS]]) {
         let first = self.state.next;
-        self.push_batch(records.len() as u64, |position| records[(position - first) as usize]);
+        self.push_batch(records.len() as u64, |position| records[position.wrapping_sub(first) as usize]);
     }
 
     /// Frees slots for a stock NIXL reader that is behind. Our own readers never look at these indices.
@@ -181,7 +181,7 @@ impl Image<'_, '_> {
         let next = producer.position();
         state.next = next;
         state.metrics_generation = generation;
-        state.boots = boots.wrapping_add(1);
+        state.boots = boots.saturating_add(1);
         let mut image = Image { memory, state: &mut state };
         let mask = plan.capacity() - 1;
         image.at(nixl_header::WRITE_POS).store((next & mask).to_le(), Ordering::Release);

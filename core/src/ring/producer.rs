@@ -50,7 +50,9 @@ impl<'a, const WORDS: usize> Producer<'a, WORDS> {
     pub fn push_batch(&mut self, count: u64, mut record: impl FnMut(u64) -> [u64; WORDS]) {
         assert!(count <= self.ring.max_batch(), "a batch of {count} records is too large for this ring");
         self.announce(count);
-        for position in self.next..self.next + count {
+        // Counted, not compared with an end: positions may wrap.
+        for place in 0..count {
+            let position = self.next.wrapping_add(place);
             let words = record(position);
             self.write(position, words);
         }

@@ -33,7 +33,9 @@ pub(crate) use nixl::NixlRing;
 pub(crate) use trouble::{Refused, Trouble};
 
 pub use block::{Block, Gap, GapKind};
-pub use dump::{Dump, Place, scan_dump};
+#[doc(hidden)]
+pub use dump::fuzz_scan;
+pub use dump::{Dump, Place, Swapped, scan_dump};
 #[doc(hidden)]
 pub use engine::{Engine, fuzz_open};
 pub use error::{OpenError, ReadError};

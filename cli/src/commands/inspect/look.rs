@@ -54,8 +54,11 @@ impl Look {
     }
 
     /// Looks at each image inside a file.
-    pub(super) fn inside(path: &Path) -> anyhow::Result<Vec<Look>> {
-        places_of(path)?.into_iter().map(|place| Look::at(path, Some(place))).collect()
+    pub(super) fn inside(path: &Path) -> Vec<anyhow::Result<Look>> {
+        match places_of(path) {
+            Ok(places) => places.into_iter().map(|place| Look::at(path, Some(place))).collect(),
+            Err(error) => vec![Err(error)],
+        }
     }
 
     /// Records that were written and are no longer there: a ring keeps the newest. `None` where it can't be known.

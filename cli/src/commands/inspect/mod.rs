@@ -25,14 +25,15 @@ pub(super) fn run(arguments: &InspectArguments) -> anyhow::Result<Outcome> {
             }
         };
         for file in files {
-            let looked =
-                if arguments.scan { Look::inside(&file) } else { Look::at(&file, None).map(|look| vec![look]) };
-            match looked {
-                Ok(seen) => looks.extend(seen),
-                Err(error) => {
-                    terminal::complain(terminal::causes(&error));
-                    // A foreign file in a directory is nobody's fault.
-                    outcome = if of_directory { outcome } else { Outcome::NotDone };
+            // One image that is damaged doesn't hide the others.
+            for looked in if arguments.scan { Look::inside(&file) } else { vec![Look::at(&file, None)] } {
+                match looked {
+                    Ok(seen) => looks.push(seen),
+                    Err(error) => {
+                        terminal::complain(terminal::causes(&error));
+                        // A foreign file in a directory is nobody's fault.
+                        outcome = if of_directory { outcome } else { Outcome::NotDone };
+                    }
                 }
             }
         }

@@ -86,8 +86,12 @@ impl Files {
 
     fn open_inside(&mut self, path: &Path) -> anyhow::Result<()> {
         for place in places_of(path)? {
-            let stream = FileStream::open(path, Options { within: Some(place), ..self.options })?;
-            self.add(stream)?;
+            let stream = FileStream::open(path, Options { within: Some(place), ..self.options });
+            // One that is damaged doesn't hide the others.
+            if let Err(error) = stream.and_then(|stream| self.add(stream)) {
+                terminal::complain(terminal::causes(&error));
+                self.outcome = Outcome::NotDone;
+            }
         }
         Ok(())
     }

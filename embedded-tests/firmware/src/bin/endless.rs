@@ -6,8 +6,8 @@
 
 use core::panic::PanicInfo;
 
-use cortex_m_rt::entry;
 use telering_core::device::{BlackBox, Claim};
+use telering_embedded_tests::core_of::entry;
 use telering_embedded_tests::{INSTANCE, STEP, clock};
 
 #[unsafe(link_section = ".uninit.telemetry")]
@@ -23,13 +23,13 @@ fn main() -> ! {
         }
     }
     loop {
-        cortex_m::asm::nop();
+        core::hint::spin_loop();
     }
 }
 
 #[panic_handler]
 fn panicked(_: &PanicInfo<'_>) -> ! {
     loop {
-        cortex_m::asm::nop();
+        core::hint::spin_loop();
     }
 }

@@ -6,11 +6,10 @@
 
 use core::panic::PanicInfo;
 
-use cortex_m::peripheral::syst::SystClkSource;
-use cortex_m_rt::{entry, exception};
 use telering_core::device::{Guarded, StaticImage};
 use telering_core::event::Record;
 use telering_core::ring::{Cursor, Look};
+use telering_embedded_tests::core_of::{self, entry};
 use telering_embedded_tests::{INSTANCE, INTERRUPT, STEP, clock, semihosting};
 
 static IMAGE: StaticImage<16> = StaticImage::new();
@@ -20,8 +19,21 @@ static RECORDER: Guarded = Guarded::new();
 /// Records after which it is enough.
 const ENOUGH: u64 = 10_000;
 
-#[exception]
+#[cfg(target_arch = "arm")]
+#[cortex_m_rt::exception]
 fn SysTick() {
+    tick();
+}
+
+/// The same on RISC-V.
+#[cfg(target_arch = "riscv32")]
+#[riscv_rt::core_interrupt(riscv::interrupt::Interrupt::MachineTimer)]
+fn timer() {
+    core_of::acknowledge_timer();
+    tick();
+}
+
+fn tick() {
     RECORDER.with(|recorder| {
         let position = recorder.written();
         recorder.record(&INTERRUPT, position);
@@ -30,18 +42,14 @@ fn SysTick() {
 
 #[entry]
 fn main() -> ! {
-    let Some(mut peripherals) = cortex_m::Peripherals::take() else { failed(c"peripherals\n") };
     let Ok(recorder) = IMAGE.claim(INSTANCE, clock()) else { failed(c"claimed\n") };
     RECORDER.put(recorder);
     let Ok(mut own) = OWN.claim(INSTANCE, clock()) else { failed(c"claimed\n") };
     let Some(ring) = IMAGE.ring() else { failed(c"no ring\n") };
     let mut cursor = Cursor::oldest(&ring);
-    peripherals.SYST.set_clock_source(SystClkSource::Core);
-    // So short that the interrupt comes at another place of the loop each time.
-    peripherals.SYST.set_reload(1999);
-    peripherals.SYST.clear_current();
-    peripherals.SYST.enable_counter();
-    peripherals.SYST.enable_interrupt();
+    if !core_of::start_timer() {
+        failed(c"no timer\n");
+    }
     let (mut read, mut lost) = (0, 0);
     while cursor.position() < ENOUGH {
         own.record(&STEP, cursor.position());
