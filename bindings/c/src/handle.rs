@@ -38,6 +38,12 @@ pub(crate) const fn index(handle: u64) -> usize {
     handle as usize & (INDEX_COUNT - 1)
 }
 
+/// Which of the objects in its place a handle means.
+#[inline(always)]
+pub(crate) const fn generation(handle: u64) -> u64 {
+    handle >> INDEX_BITS & ((1 << (KIND_SHIFT - INDEX_BITS)) - 1)
+}
+
 /// Whether a number looks like a handle of this kind.
 #[inline(always)]
 pub(crate) const fn is(handle: u64, kind: Kind) -> bool {

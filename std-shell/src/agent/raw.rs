@@ -1,12 +1,14 @@
 //! Agents and transfers as plain numbers, for bindings to other languages: those keep them where any thread may
 //! write, and a mixed-up copy must do no harm. Not for programs; this may change with any version.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use telering_core::names;
 use telering_core::slot::{Group, Operation, Transfer as Finished};
 
 use super::builder::process_clock;
 use super::local::{self, ById};
-use super::transfer::Wanted;
+use super::transfer::{State, Wanted};
 use super::{Mode, Status, Telemetry, Transfer, TransferRecord};
 use crate::file::fork;
 
@@ -111,22 +113,137 @@ impl Key {
     }
 }
 
-/// A transfer out of its words, for the time of a call: it is put back with [`suspend`], or it counts as cancelled.
+/// The words of a transfer, where any thread may write.
+pub type Words = [AtomicU64; WORDS];
+
+const AGENT: usize = 0;
+const START: usize = 1;
+const POST_US: usize = 2;
+const XFER_US: usize = 3;
+const BYTES: usize = 4;
+const SHAPE: usize = 5;
+
 #[inline(always)]
-pub fn resume(words: [u64; WORDS]) -> Transfer {
-    Transfer::from_words(words, process_clock())
+fn get(words: &Words, word: usize) -> u64 {
+    words[word].load(Ordering::Relaxed)
+}
+
+#[inline(always)]
+fn set(words: &Words, word: usize, value: u64) {
+    words[word].store(value, Ordering::Relaxed);
 }
 
 /// Whether this process began the transfer, and none that it was forked from.
 #[inline(always)]
 #[must_use]
-pub fn is_own(words: &[u64; WORDS]) -> bool {
-    fork::is_own(words[0])
+pub fn is_own(words: &Words) -> bool {
+    fork::is_own(get(words, AGENT))
+}
+
+/// As [`Transfer::posted`], where the words stand. A transfer of another language is changed by one call for each step,
+/// and taking it apart and putting it together again would cost more than the step.
+#[inline(always)]
+pub fn posted(words: &Words) {
+    let shape = get(words, SHAPE);
+    if State::is_of(shape, State::Begun) {
+        let clock = process_clock();
+        set(words, POST_US, clock.us_between(get(words, START), clock.ticks()));
+        set(words, SHAPE, State::Posted.put_into(shape));
+    }
+}
+
+/// As [`Transfer::finish`], where the words stand.
+#[inline(always)]
+pub fn finish(words: &Words) {
+    let shape = get(words, SHAPE);
+    let is_posted = State::is_of(shape, State::Posted);
+    if !is_posted && !State::is_of(shape, State::Begun) {
+        if State::is_of(shape, State::Watched) {
+            set(words, SHAPE, State::Done.put_into(shape));
+        }
+        return;
+    }
+    let clock = process_clock();
+    let ticks = clock.ticks();
+    let xfer_us = clock.us_between(get(words, START), ticks);
+    let post_us = if is_posted { get(words, POST_US) } else { xfer_us };
+    let xfer_us = xfer_us.max(post_us);
+    set(words, POST_US, post_us);
+    set(words, XFER_US, xfer_us);
+    set(words, SHAPE, State::Finished.put_into(shape));
+    super::transfer::record_finished(get(words, AGENT), ticks, get(words, BYTES), post_us, xfer_us, shape);
+}
+
+/// Whether the transfer was begun and is neither finished nor failed.
+#[inline(always)]
+#[must_use]
+pub fn is_running(words: &Words) -> bool {
+    let shape = get(words, SHAPE);
+    [State::Watched, State::Begun, State::Posted].into_iter().any(|state| State::is_of(shape, state))
+}
+
+/// A transfer out of its words, for the time of a call: it is put back with [`suspend`], or it counts as cancelled.
+#[must_use]
+pub fn resume(words: &Words) -> Transfer {
+    Transfer::from_words(std::array::from_fn(|word| get(words, word)), process_clock())
 }
 
 /// The words of a transfer that goes on later.
-#[inline(always)]
-#[must_use]
-pub fn suspend(transfer: Transfer) -> [u64; WORDS] {
-    transfer.into_words()
+pub fn suspend(transfer: Transfer, words: &Words) {
+    transfer.into_words().into_iter().enumerate().for_each(|(word, value)| set(words, word, value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps that a transfer may take, in any order.
+    const STEPS: [(fn(&mut Transfer), fn(&Words)); 3] = [
+        (Transfer::posted, posted),
+        (Transfer::finish, finish),
+        (
+            |transfer| transfer.fail(Status::Backend),
+            |words| {
+                let mut transfer = resume(words);
+                transfer.fail(Status::Backend);
+                suspend(transfer, words);
+            },
+        ),
+    ];
+
+    /// What does not depend on the time: all but the durations, and these as "none" or "some".
+    fn shown([agent, _, post_us, xfer_us, bytes, shape]: [u64; WORDS]) -> [u64; 4] {
+        [agent, u64::from(post_us > 0) << 1 | u64::from(xfer_us > 0), bytes, shape]
+    }
+
+    #[test]
+    fn a_transfer_takes_the_same_steps_where_its_words_stand() {
+        for metrics in ["*", "agent_err_*", "agent_tx_bytes", "agent_memory_*"] {
+            let builder = Telemetry::builder("raw").ignore_environment(true).capture_telemetry(metrics == "*");
+            let directory = tempfile::tempdir().unwrap();
+            let agent = builder.enable(true).dir(directory.path()).metrics(metrics).build();
+            for operation in [Operation::Write, Operation::Read] {
+                for order in 0..27 {
+                    let pause = || std::thread::sleep(std::time::Duration::from_micros(2));
+                    let mut transfer = agent.begin_transfer(operation, 4711, 3);
+                    let Some(begun) = Key::of(&agent).begin(operation, 4711, 3) else {
+                        assert!(!transfer.is_running() && transfer.telemetry().is_none());
+                        continue;
+                    };
+                    let words: Words = begun.map(AtomicU64::new);
+                    for step in [order % 3, order / 3 % 3, order / 9] {
+                        assert_eq!(transfer.is_running(), is_running(&words));
+                        pause();
+                        STEPS[step].0(&mut transfer);
+                        STEPS[step].1(&words);
+                        let now = std::array::from_fn(|word| get(&words, word));
+                        assert_eq!(shown(transfer.words()), shown(now), "{metrics} {operation:?} {order}");
+                    }
+                    assert!(is_own(&words) && !is_running(&words) || transfer.is_running());
+                }
+            }
+            let flow = agent.close();
+            assert_eq!(flow.recorded, flow.exported + flow.lost.total());
+        }
+    }
 }

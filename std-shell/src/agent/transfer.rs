@@ -41,7 +41,7 @@ pub struct TransferRecord {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Nothing is wanted of it.
     Off = 0,
     /// Begun, and only its failure is wanted: nothing is timed.
@@ -52,6 +52,22 @@ enum State {
     /// Finished, and never timed.
     Done = 5,
     Failed = 6,
+}
+
+impl State {
+    const SHIFT: u32 = 48;
+
+    /// Whether the word of [`Transfer::words`] that holds what is small has this state.
+    #[inline(always)]
+    pub(super) fn is_of(shape: u64, state: State) -> bool {
+        (shape >> State::SHIFT) as u8 == state as u8
+    }
+
+    /// The same word with this state.
+    #[inline(always)]
+    pub(super) fn put_into(self, shape: u64) -> u64 {
+        shape & !(0xff << State::SHIFT) | (self as u64) << State::SHIFT
+    }
 }
 
 /// What an agent wants of its transfers of one operation.
@@ -157,7 +173,7 @@ impl Transfer {
         let shape = u64::from(self.descriptors)
             | (self.operation as u64) << 32
             | u64::from(self.group.bits()) << 40
-            | (self.state as u64) << 48;
+            | (self.state as u64) << State::SHIFT;
         [self.agent, self.start, self.post_us, self.xfer_us, self.bytes, shape]
     }
 
@@ -165,7 +181,7 @@ impl Transfer {
     #[inline(always)]
     pub(super) fn from_words(words: [u64; 6], clock: &'static Clock) -> Transfer {
         let [agent, start, post_us, xfer_us, bytes, shape] = words;
-        let state = match (shape >> 48) as u8 {
+        let state = match (shape >> State::SHIFT) as u8 {
             0 => State::Off,
             1 => State::Watched,
             2 => State::Begun,
@@ -174,18 +190,8 @@ impl Transfer {
             5 => State::Done,
             _ => State::Failed,
         };
-        Transfer {
-            agent,
-            clock,
-            start,
-            post_us,
-            xfer_us,
-            bytes,
-            descriptors: shape as u32,
-            operation: if shape >> 32 & 1 == 0 { Operation::Write } else { Operation::Read },
-            group: Group::from_bits((shape >> 40) as u8),
-            state,
-        }
+        let Shape { descriptors, operation, group } = Shape::of_word(shape);
+        Transfer { agent, clock, start, post_us, xfer_us, bytes, descriptors, operation, group, state }
     }
 
     /// The backend has the request. A transfer that completes inside the post needs no call: finish it.
@@ -267,6 +273,25 @@ struct Shape {
     descriptors: u32,
     operation: Operation,
     group: Group,
+}
+
+impl Shape {
+    /// Out of a word of [`Transfer::words`].
+    #[inline(always)]
+    fn of_word(word: u64) -> Shape {
+        let operation = if word >> 32 & 1 == 0 { Operation::Write } else { Operation::Read };
+        Shape { descriptors: word as u32, operation, group: Group::from_bits((word >> 40) as u8) }
+    }
+}
+
+/// Records a finished transfer whose small parts are in a word of [`Transfer::words`].
+#[inline(always)]
+pub(super) fn record_finished(agent: u64, ticks: u64, bytes: u64, post_us: u64, xfer_us: u64, shape: u64) {
+    let Shape { descriptors, operation, group } = Shape::of_word(shape);
+    if group != Group::NONE {
+        let finished = Finished { ticks, operation, group, bytes, post_us, xfer_us, descriptors };
+        local::record(ById(agent), local::Record(&finished));
+    }
 }
 
 /// Out of line and all in registers: the code that a program has at each of its `finish` calls stays small.

@@ -61,6 +61,7 @@ static CHUNKS: Chunk = Chunk::new();
 
 /// How many forks lie between the first process and this one. What was made under another number belongs to a
 /// parent.
+#[inline(always)]
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
@@ -71,6 +72,7 @@ pub(crate) fn own_id(counter: u64) -> u64 {
 }
 
 /// Whether [`own_id`] made this number in this process.
+#[inline(always)]
 pub(crate) fn is_own(id: u64) -> bool {
     id >> 40 == generation()
 }

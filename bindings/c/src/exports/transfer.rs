@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use telering::raw::{is_own, resume, suspend};
-use telering::{Operation, Status as Failure, Transfer, TransferRecord};
+use telering::raw::{self, Words, is_own, resume, suspend};
+use telering::{Operation, Status as Failure, TransferRecord};
 
 use crate::pointer::put;
 use crate::transfers::{self, OFF, find};
@@ -62,19 +62,16 @@ pub unsafe extern "C" fn telering_transfer_begin(
 
 /// Changes a transfer.
 #[inline(always)]
-fn change(handle: u64, change: impl FnOnce(&mut Transfer)) -> Status {
+fn change(handle: u64, change: impl FnOnce(&Words)) -> Status {
     guarded(|| {
         if handle == OFF {
             return Ok(());
         }
-        let place = find(handle).ok_or(Status::INVALID_HANDLE)?;
-        let words = place.words();
-        if !is_own(&words) {
+        let words = &find(handle).ok_or(Status::INVALID_HANDLE)?.words;
+        if !is_own(words) {
             return Err(Status::FORKED);
         }
-        let mut transfer = resume(words);
-        change(&mut transfer);
-        place.set_words(suspend(transfer));
+        change(words);
         Ok(())
     })
 }
@@ -82,20 +79,24 @@ fn change(handle: u64, change: impl FnOnce(&mut Transfer)) -> Status {
 /// The backend has the request. See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn telering_transfer_posted(transfer: u64) -> Status {
-    change(transfer, Transfer::posted)
+    change(transfer, raw::posted)
 }
 
 /// The transfer completed. See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn telering_transfer_finish(transfer: u64) -> Status {
-    change(transfer, Transfer::finish)
+    change(transfer, raw::finish)
 }
 
 /// The transfer failed. See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn telering_transfer_fail(transfer: u64, status: i32) -> Status {
     match Failure::from_code(status) {
-        Some(failure) => change(transfer, |transfer| transfer.fail(failure)),
+        Some(failure) => change(transfer, |words| {
+            let mut transfer = resume(words);
+            transfer.fail(failure);
+            suspend(transfer, words);
+        }),
         None => Status::INVALID_PARAM,
     }
 }
@@ -113,10 +114,10 @@ pub unsafe extern "C" fn telering_transfer_get_telemetry(transfer: u64, telemetr
         if transfer == OFF {
             return Err(Status::NO_TELEMETRY);
         }
-        let transfer = resume(find(transfer).ok_or(Status::INVALID_HANDLE)?.words());
-        let (told, runs) = (transfer.telemetry(), transfer.is_running());
-        // It goes on where it is: this one is a copy.
-        let _ = suspend(transfer);
+        let words = &find(transfer).ok_or(Status::INVALID_HANDLE)?.words;
+        let runs = raw::is_running(words);
+        // One that runs goes on where it is, so that no second one of it is ever dropped.
+        let told = if runs { None } else { resume(words).telemetry() };
         let told = told.ok_or(if runs { Status::IN_PROGRESS } else { Status::NO_TELEMETRY })?;
         let us = |duration: Duration| duration.as_micros() as u64;
         let numbers = TransferTelemetry {
@@ -138,10 +139,16 @@ pub extern "C" fn telering_transfer_release(transfer: u64) -> Status {
         if transfer == OFF {
             return Ok(());
         }
-        let words = find(transfer).ok_or(Status::INVALID_HANDLE)?.words();
-        transfers::free(transfer).ok_or(Status::INVALID_HANDLE)?;
+        let place = find(transfer).ok_or(Status::INVALID_HANDLE)?;
+        // A copy, since the place is another's as soon as it is free.
+        let running = raw::is_running(&place.words).then(|| resume(&place.words));
+        if transfers::free(place, transfer).is_none() {
+            // Somebody else let go of it at this moment, and records what is to be recorded.
+            running.into_iter().for_each(std::mem::forget);
+            return Err(Status::INVALID_HANDLE);
+        }
         // One that is still under way records that it was cancelled.
-        drop(resume(words));
+        drop(running);
         Ok(())
     })
 }
