@@ -183,7 +183,6 @@ pub fn is_running(words: &Words) -> bool {
 }
 
 /// A transfer out of its words, for the time of a call: it is put back with [`suspend`], or it counts as cancelled.
-#[must_use]
 pub fn resume(words: &Words) -> Transfer {
     Transfer::from_words(std::array::from_fn(|word| get(words, word)), process_clock())
 }
@@ -197,8 +196,11 @@ pub fn suspend(transfer: Transfer, words: &Words) {
 mod tests {
     use super::*;
 
+    type OfTransfer = fn(&mut Transfer);
+    type OfWords = fn(&Words);
+
     /// Steps that a transfer may take, in any order.
-    const STEPS: [(fn(&mut Transfer), fn(&Words)); 3] = [
+    const STEPS: [(OfTransfer, OfWords); 3] = [
         (Transfer::posted, posted),
         (Transfer::finish, finish),
         (
