@@ -7,7 +7,7 @@
 //!
 //! Pairs of orders carry the same label on both sides: `ORDER ring-commit`, `ORDER ring-intent`,
 //! `ORDER lease`, `ORDER wake`, `ORDER close`, `ORDER totals`, `ORDER copies-data`, `ORDER copies-gen`,
-//! `ORDER image-magic`, `ORDER nixl-write`.
+//! `ORDER image-magic`, `ORDER nixl-write`; and in the C library `ORDER place-handle`.
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -2,6 +2,7 @@
 //! their own position.
 
 use std::cell::Cell;
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
@@ -46,14 +47,19 @@ fn print_no_panic_of_mutants() {
     });
 }
 
-/// Plants a fault, runs the model, and fails unless the model failed.
+/// Plants a fault of the core, runs the model, and fails unless the model failed.
 pub(crate) fn must_fail(fault: Fault, model: impl FnOnce() + Send) {
+    must_fail_with(fault, || plant(Some(fault)), model);
+}
+
+/// The same with a fault that is planted some other way.
+pub(crate) fn must_fail_with(fault: impl Debug, plant: impl FnOnce() + Send, model: impl FnOnce() + Send) {
     print_no_panic_of_mutants();
     // loom runs all threads of a model on the thread that starts it: the fault is planted for this one alone.
     let outcome = std::thread::scope(|scope| {
         let mutant = scope.spawn(|| {
             QUIET.set(true);
-            plant(Some(fault));
+            plant();
             catch_unwind(AssertUnwindSafe(model))
         });
         mutant.join().expect("the panic is caught inside")

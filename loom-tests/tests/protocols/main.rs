@@ -1,4 +1,4 @@
-//! Models of the core's protocols: loom runs each in every order that the memory model allows (or up to
+//! Models of the core's protocols, and of one that the C library has: loom runs each in every order that the memory model allows (or up to
 //! a bound, said where it is set), and checks what the protocol promises.
 //!
 //! ```text
@@ -26,6 +26,7 @@ mod copies;
 mod cursor;
 mod image;
 mod lease;
+mod places;
 mod ring;
 mod totals;
 mod wake;

@@ -3,9 +3,8 @@
 //! A number outlives its thread: the next thread without one gets it, and with it what is still to come in.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
-use super::{FREE, Own, RELEASED, kept, place, shared, try_hard};
+use super::{Own, place, shared, try_hard};
 
 /// Threads that can be keepers at once. Those beyond share all their places with everybody.
 const KEEPERS: usize = 1024;
@@ -60,16 +59,7 @@ pub(super) fn receive(own: &Own) -> Vec<u32> {
     let Some(mut sent) = inbox(keeper).and_then(try_hard).map(|mut inbox| std::mem::take(&mut *inbox)) else {
         return Vec::new();
     };
-    sent.retain(|&index| {
-        let Some(place) = place(index as usize) else { return false };
-        let handle = place.handle.load(Ordering::Relaxed);
-        // Not so where its keeper released it as well: it has the place, or a new transfer is there.
-        let is_to_free = handle & FREE == 0 && place.keeper.load(Ordering::Acquire) == kept(handle, keeper) | RELEASED;
-        if is_to_free {
-            place.handle.store(handle | FREE, Ordering::Release);
-        }
-        is_to_free
-    });
+    sent.retain(|&index| place(index as usize).is_some_and(|place| place.ownership.receive(keeper)));
     sent
 }
 

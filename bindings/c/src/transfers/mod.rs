@@ -9,15 +9,29 @@
 //! for: a child forked while another thread of its parent held one takes new places instead.
 
 mod keepers;
+mod ownership;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 
 use telering::raw::{WORDS, Words};
 
 use crate::handle::{self, INDEX_COUNT, Kind};
+use ownership::{NOBODY, Ownership};
+
+/// What the models of a place's protocol exchange for loom's.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+
+    pub(super) use super::ownership::Fault;
+
+    #[inline(always)]
+    pub(super) const fn faulty(_: Fault) -> bool {
+        false
+    }
+}
 
 /// The handle of every transfer of which nothing is wanted.
 pub(crate) const OFF: u64 = handle::first(Kind::Transfer, INDEX_COUNT - 1);
@@ -34,27 +48,8 @@ const TRIES: usize = 100;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Place {
-    /// The handle of the transfer that is here, or the one before it with the free mark. Written by the keeper alone,
-    /// and in a place without one by whoever released the transfer.
-    handle: AtomicU64,
-    /// See [`kept`].
-    keeper: AtomicU64,
+    ownership: Ownership,
     pub(crate) words: Words,
-}
-
-/// Marks the handle of a free place: no handle has a kind with this bit.
-const FREE: u64 = 1 << 63;
-
-/// Set where a thread that is not the keeper released the transfer.
-const RELEASED: u64 = 1 << 63;
-/// The bits of a keeper's number.
-const KEEPER: u64 = 0xffff;
-
-/// What stands beside a transfer: its generation, so that nobody marks the one after it, and its keeper's number, 0 for
-/// none.
-#[inline(always)]
-const fn kept(handle: u64, keeper: u64) -> u64 {
-    handle::generation(handle) << 16 | keeper
 }
 
 static PLACES: [OnceLock<Box<[Place]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
@@ -104,9 +99,7 @@ fn place(index: usize) -> Option<&'static Place> {
 /// The transfer of a handle.
 #[inline(always)]
 pub(crate) fn find(handle: u64) -> Option<&'static Place> {
-    place(handle::index(handle)).filter(|place| {
-        place.handle.load(Ordering::Acquire) == handle && place.keeper.load(Ordering::Relaxed) & RELEASED == 0
-    })
+    place(handle::index(handle)).filter(|place| place.ownership.is_of(handle))
 }
 
 /// A place for a new transfer and its handle; `None` when there are too many.
@@ -114,12 +107,11 @@ pub(crate) fn find(handle: u64) -> Option<&'static Place> {
 pub(crate) fn take(words: [u64; WORDS]) -> Option<u64> {
     let (index, keeper) = pop()?;
     let place = place(index as usize)?;
-    let handle = handle::next(place.handle.load(Ordering::Relaxed) & !FREE);
+    let handle = place.ownership.next_handle();
     for (word, value) in place.words.iter().zip(words) {
         word.store(value, Ordering::Relaxed);
     }
-    place.keeper.store(kept(handle, keeper), Ordering::Relaxed);
-    place.handle.store(handle, Ordering::Release);
+    place.ownership.give_out(handle, keeper);
     Some(handle)
 }
 
@@ -128,44 +120,28 @@ pub(crate) fn take(words: [u64; WORDS]) -> Option<u64> {
 pub(crate) fn free(place: &Place, handle: u64) -> Option<()> {
     let is_done = OWN.with(|own| {
         let (keeper, count) = (own.keeper.get(), own.count.get());
-        let room = own.places.get(count).filter(|_| count > 0 && keeper != 0);
-        let is_own = place.keeper.load(Ordering::Relaxed) == kept(handle, keeper);
-        room.filter(|_| is_own).is_some_and(|room| {
-            place.handle.store(handle | FREE, Ordering::Release);
-            room.set(handle::index(handle) as u32);
-            own.count.set(count + 1);
-            true
-        })
+        let Some(room) = own.places.get(count).filter(|_| count > 0) else { return false };
+        if !place.ownership.take_back(handle, keeper) {
+            return false;
+        }
+        room.set(handle::index(handle) as u32);
+        own.count.set(count + 1);
+        true
     });
     if is_done { Some(()) } else { free_otherwise(place, handle) }
 }
 
-/// The same where there is none, or no room, for this thread, or it is not the keeper.
+/// The same where this thread has no places or no room, or is not the keeper.
 #[inline(never)]
 fn free_otherwise(place: &Place, handle: u64) -> Option<()> {
-    let own = OWN.with(|own| own.keeper.get());
-    let kept_now = place.keeper.load(Ordering::Relaxed);
-    if own != 0 && kept_now == kept(handle, own) {
-        place.handle.store(handle | FREE, Ordering::Release);
-        push(handle::index(handle) as u32);
+    let index = handle::index(handle) as u32;
+    if place.ownership.take_back(handle, OWN.with(|own| own.keeper.get())) {
+        push(index);
         return Some(());
     }
-    free_for_another(place, handle)
-}
-
-/// Frees the place of a transfer that another thread began.
-fn free_for_another(place: &Place, handle: u64) -> Option<()> {
-    let keeper = place.keeper.load(Ordering::Relaxed) & KEEPER;
-    let kept = kept(handle, keeper);
-    // Of two threads that free it against the rules one gets on. The keeper may free it at the same time: then it has
-    // the place already, and finds no use for what comes into its inbox.
-    place.keeper.compare_exchange(kept, kept | RELEASED, Ordering::AcqRel, Ordering::Relaxed).ok()?;
-    let index = handle::index(handle) as u32;
-    if keeper == 0 {
-        place.handle.store(handle | FREE, Ordering::Release);
-        push(index);
-    } else {
-        keepers::send(keeper, index);
+    match place.ownership.release(handle)? {
+        NOBODY => push(index),
+        keeper => keepers::send(keeper, index),
     }
     Some(())
 }
@@ -257,8 +233,7 @@ fn refill(own: &Own) -> Option<usize> {
         };
         let first = chunk * CHUNK;
         let new = |index| Place {
-            handle: AtomicU64::new(handle::first(Kind::Transfer, index) | FREE),
-            keeper: AtomicU64::new(0),
+            ownership: Ownership::free(handle::first(Kind::Transfer, index)),
             words: Default::default(),
         };
         // Nobody else sets this chunk.
@@ -277,6 +252,9 @@ fn refill(own: &Own) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::ownership::FREE;
     use super::*;
 
     /// The places are all threads', so the tests that count them take turns.
