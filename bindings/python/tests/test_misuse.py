@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 import sysconfig
 import weakref
@@ -192,8 +193,9 @@ def test_a_strict_agent_raises_what_others_warn_of(tmp_path, caplog):
 
 def test_a_warning_of_the_flush_thread_is_told_by_the_next_call(tmp_path, caplog):
     with telering.Agent("agent", enable=True, dir=tmp_path, run_interval=0.01) as agent:
-        # Somebody truncates the file: the flush thread makes a new one and has something to say.
-        agent.path.write_bytes(b"")
+        # Somebody makes the file longer: the flush thread makes a new one and has something to say. (Shorter could meet
+        # it in the midst of a batch.)
+        os.truncate(agent.path, 1 << 24)
         agent.event("x", 1)
         agent.flush()
         agent.event("y", 1)
